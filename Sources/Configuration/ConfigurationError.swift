@@ -4,20 +4,20 @@ package import Domain
 ///
 /// A file that cannot be read is a `SystemError`.
 package struct ConfigurationError: Failure, Equatable {
-  /// What kind of mistake it is: programs end with a different status for each.
+  /// The kind of mistake, which determines a program's exit status.
   package enum Kind: Sendable {
     /// The content is wrong.
     case invalid
     /// There is no such vehicle.
     case missing
-    /// What was typed on the command line is wrong.
+    /// The command line is wrong.
     case usage
-    /// Others may read a file that holds a secret.
+    /// Others may read a file that contains a secret.
     case permission
   }
 
   package let kind: Kind
-  /// The file, or the flag (`--timeout`) or variable (`STEPCTL_TIMEOUT`).
+  /// From 1; nil if no particular line is wrong.
   package let path: String
   /// From 1; nil where no line is at fault.
   package let line: Int?

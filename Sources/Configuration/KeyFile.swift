@@ -3,12 +3,12 @@ import Encoding
 package import StepProtocol
 import SystemIO
 
-/// Keys in files: JWKs (RFC 7517) and tokens. No error repeats anything of their content.
+/// Keys in files: JWKs (RFC 7517) and tokens. No error repeats any part of their content.
 package enum KeyFile {
-  /// Opens a key that a passphrase protects: gets the key's path, and its PEM.
+  /// Opens a key that a passphrase protects. Gets the key's path and its PEM.
   package typealias Unlock = (_ path: String, _ pem: [UInt8]) throws -> SigningKey
 
-  /// - Parameter unlock: nil where nobody can be asked for a passphrase.
+  /// - Parameter unlock: nil if nobody can be asked for a passphrase.
   package static func signingKey(_ path: String, unlock: Unlock? = nil) throws -> SigningKey {
     try checkPrivate(path)
     let bytes = try Files.readRegular(path)
@@ -23,25 +23,25 @@ package enum KeyFile {
     return key
   }
 
-  /// Whether a passphrase is needed to use it.
+  /// Whether using the key needs a passphrase.
   package static func isProtected(_ path: String) throws -> Bool { try isProtected(Files.readRegular(path)) }
 
   package static func decryptionKey(_ path: String) throws -> DecryptionKey {
     try read(path, DecryptionKey.init(jwk:))
   }
 
-  /// What a step's minors are computed from.
+  /// The secret from which a step's minors are computed.
   package static func beaconSecret(_ path: String) throws -> BeaconSecret {
     try read(path, BeaconSecret.init(jwk:))
   }
 
-  /// A public Ed25519 key. A private one serves too; its private part is not looked at.
+  /// A public Ed25519 key. The file may also have a private key, whose private part is ignored.
   package static func verificationKey(_ path: String) throws -> VerificationKey {
     let bytes = try Files.readRegular(path)
     return isProtected(bytes) ? try publicKey(pem: bytes, path) : try key(bytes, path, VerificationKey.init(jwk:))
   }
 
-  /// A token as its file has it, without the line end.
+  /// The token in a file, without the line end.
   package static func token(_ path: String) throws -> String {
     var bytes = try Files.readRegular(path)
     while let last = bytes.last, last == 0x0A || last == 0x0D || last == 0x20 { bytes.removeLast() }
@@ -51,7 +51,7 @@ package enum KeyFile {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Throws when the file is not there, or when anyone but its owner may read it.
+  /// Throws if the file does not exist, or if others than its owner may read it.
   package static func checkPrivate(_ path: String) throws {
     guard try !Files.isReadableByOthers(path) else {
       throw ConfigurationError(path, "can be read by others: \(shellCommand("chmod", "600", path))", kind: .permission)
@@ -64,7 +64,7 @@ package enum KeyFile {
     bytes.starts(with: "-----BEGIN ENCRYPTED PRIVATE KEY-----".utf8)
   }
 
-  /// The public key after a protected one: a SubjectPublicKeyInfo of Ed25519 (RFC 8410 4), which has one form.
+  /// The public key after a protected key: a SubjectPublicKeyInfo of Ed25519 (RFC 8410 4), which has only one form.
   private static func publicKey(pem: [UInt8], _ path: String) throws -> VerificationKey {
     let lines = String(decoding: pem, as: UTF8.self).split(whereSeparator: \.isNewline)
     let body = lines.drop { $0 != "-----BEGIN PUBLIC KEY-----" }.dropFirst().prefix { !$0.hasPrefix("-----") }.joined()

@@ -3,7 +3,7 @@ package import Encoding
 package import Geography
 import HTTP
 
-/// Reads the members of an answer. What it does not know it leaves alone: a later server may say more.
+/// Reads the members of an answer. It ignores unknown members, because a later server may send more.
 struct AnswerReader {
   let value: JSON
   let host: String
@@ -14,7 +14,7 @@ struct AnswerReader {
     self.host = host
   }
 
-  /// The body of an answer as one object, in which no name is there twice.
+  /// The body of an answer as one object without duplicate names.
   init(_ response: HTTPResponse, from host: String) throws(FleetError) {
     let value: JSON
     do throws(JSON.SyntaxError) { value = try JSON(parsing: response.body) } catch {
@@ -29,7 +29,7 @@ struct AnswerReader {
     return result
   }
 
-  /// Nil where it is missing or null.
+  /// Nil if the member is missing or null.
   func optional<Value>(_ name: String, _ expected: String, _ read: (JSON) -> Value?) throws(FleetError) -> Value? {
     guard let member = value[name], member != .null else { return nil }
     guard let result = read(member) else { throw .malformed("\(name) is not \(expected)", host: host) }
@@ -45,7 +45,7 @@ struct AnswerReader {
     try optional(name, "1 to \(limit) bytes of text") { Self.text($0, limit) }
   }
 
-  /// What goes into a header or a form: visible ASCII.
+  /// A value for a header or a form: visible ASCII.
   func token(_ name: String) throws(FleetError) -> String {
     try take(name, "a token") { value in
       Self.text(value, 8192).flatMap { $0.utf8.allSatisfy { (0x21..<0x7F).contains($0) } ? $0 : nil }
@@ -67,7 +67,7 @@ struct AnswerReader {
     try take(name, "a UUID") { $0.string.flatMap { UUID($0) } }
   }
 
-  /// A URL of the server itself.
+  /// A URL on the server itself.
   func url(_ name: String, on server: FleetAddress) throws(FleetError) -> String {
     try take(name, "an address of this server") { value in
       Self.text(value, 1024).flatMap { url in
@@ -96,21 +96,21 @@ struct AnswerReader {
 package struct FleetVehicle: Equatable, Sendable {
   package let id: UUID
   package let name: String
-  /// MDS's word: `available`, `reserved`, `on_trip`, `non_operational`…
+  /// The state in MDS's terms: `available`, `reserved`, `on_trip`, `non_operational`…
   package let state: String
   package let steps: [(id: StepID, side: Side)]
-  /// Whether it is free for all of the time that was asked for; nil where none was.
+  /// Whether it is free for the whole requested time; nil if no time was requested.
   package let isFree: Bool?
-  /// Where it is not: the next times of that length. Seconds of Unix time.
+  /// If it is not free: the next free times of that length. Seconds of Unix time.
   package let next: [Range<Int64>]
-  /// Where it is, where the server knows that.
+  /// Where the vehicle is, if the server knows.
   package let place: Place?
   /// As the server sent it.
   package let json: JSON
 
   package struct Place: Equatable, Sendable {
     package let position: Coordinate
-    /// When somebody has said so: Unix time, by the server's clock.
+    /// When the place was reported: Unix time, by the server's clock.
     package let since: Int64
   }
 
@@ -139,29 +139,29 @@ package struct FleetVehicle: Equatable, Sendable {
   package static func == (a: Self, b: Self) -> Bool { a.json == b.json }
 }
 
-/// A vehicle for some time.
+/// The booking of a vehicle for some time.
 package struct Booking: Equatable, Sendable {
-  /// How long after its end a token still opens a step, seconds.
+  /// How long after the booking's end a token still opens a step, seconds.
   package static let grace: Int64 = 900
-  /// How long before its begin access is handed out, seconds.
+  /// How long before the booking's begin access is granted, seconds.
   package static let lead: Int64 = 86_400
 
   package let id: String
   package let vehicle: UUID
-  /// The vehicle's name, where the server or this device knows it.
+  /// The vehicle's name, if the server or this device knows it.
   package let name: String?
   /// Unix time.
   package let from: Int64
   package let to: Int64
-  /// `booked`, `active`, `ended`, `cancelled`, `expired`, or a word of a later server's.
+  /// `booked`, `active`, `ended`, `cancelled`, `expired`, or a word of a later server.
   package let state: String
   package let steps: [StepID]
-  /// Names this state of the booking (RFC 9110 8.8.3).
+  /// Identifies this version of the booking (RFC 9110 8.8.3).
   package let etag: String?
 
   init(_ json: JSON, from host: String, name known: String? = nil, etag header: String? = nil) throws(FleetError) {
     let reader = try AnswerReader(json, from: host)
-    // It becomes a part of a path.
+    // It becomes part of a path.
     id = try reader.take("id", "the id of a booking") { value in
       value.string.flatMap { text in
         (1...64).contains(text.utf8.count)
@@ -201,7 +201,7 @@ package struct Booking: Equatable, Sendable {
   /// Whether it can still be used.
   package var isLive: Bool { !["ended", "cancelled", "expired"].contains(state) }
 
-  /// Whether its token opens a step now, by its times.
+  /// Whether its times let its token open a step now.
   package func isActive(at now: Int64) -> Bool { isLive && from <= now && now < to + Self.grace }
 
   package var json: JSON {
@@ -225,7 +225,7 @@ private func position(in json: JSON) -> Coordinate? {
   return Coordinate(latitude: latitude, longitude: longitude)
 }
 
-/// Up to three intervals, as the server proposes them. What is none is left out.
+/// Up to three intervals that the server proposes. Malformed ones are skipped.
 func times(in items: [JSON]) -> [Range<Int64>] {
   items.prefix(3).compactMap { item in
     guard let from = item["from"]?.string.flatMap(Timestamp.read), let to = item["to"]?.string.flatMap(Timestamp.read),

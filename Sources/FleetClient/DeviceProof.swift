@@ -2,12 +2,12 @@ import Cryptography
 import Encoding
 package import StepProtocol
 
-/// Shows the server that a request comes from this device: DPoP (RFC 9449), signed with the device's key. A token that
-/// is stolen is worth nothing without it.
+/// Proves to the server that a request comes from this device: DPoP (RFC 9449), signed with the device's key. Without
+/// it, a stolen token is worthless.
 package enum DeviceProof {
   /// - Parameters:
-  ///   - url: what is asked; a query does not count (RFC 9449 4.2, htu).
-  ///   - accessToken: what the proof goes with; nil where tokens are asked for.
+  ///   - url: the requested URL; its query is ignored (RFC 9449 4.2, htu).
+  ///   - accessToken: the token that the proof accompanies; nil when requesting tokens.
   ///   - now: Unix time, by the server's clock.
   package static func text(
     _ method: String, _ url: String, accessToken: String?, now: Int64, by device: SigningKey

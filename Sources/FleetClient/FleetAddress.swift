@@ -1,9 +1,9 @@
 package import Domain
 import Encoding
 
-/// Where a fleet's server is: `https://HOST[:PORT]`, and nothing else of a URL.
+/// The address of a fleet's server: `https://HOST[:PORT]`, and no other part of a URL.
 package struct FleetAddress: Hashable, Sendable, CustomStringConvertible {
-  /// In lower case, without a slash at the end and without port 443: so one server has one text.
+  /// In lower case, without a final slash and without port 443, so that each server has only one text.
   package let description: String
 
   package struct Malformed: Failure, Equatable {
@@ -17,7 +17,7 @@ package struct FleetAddress: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// - Parameter text: `https://` may be left out, and a slash may follow.
+  /// - Parameter text: `https://` is optional, and a final slash is allowed.
   package init(_ text: String) throws(Malformed) {
     var rest = Substring(text.lowercased())
     if rest.hasPrefix("https://") { rest = rest.dropFirst(8) }
@@ -37,6 +37,6 @@ package struct FleetAddress: Hashable, Sendable, CustomStringConvertible {
   /// - Parameter path: begins with a slash.
   package func url(_ path: String) -> String { description + path }
 
-  /// Whether a URL is on this server. A login is not sent elsewhere, whatever the server says.
+  /// Whether a URL is on this server. A login is never sent elsewhere, even if the server asks for it.
   func has(_ url: String) -> Bool { url.lowercased().hasPrefix(description + "/") && !url.contains("#") }
 }

@@ -3,18 +3,18 @@ package import Encoding
 import HTTP
 import SystemIO
 
-/// What shows the server, in a browser, which device asks (RFC 8628 3.2).
+/// The code that shows the server, in a browser, which device asks (RFC 8628 3.2).
 package struct LoginCode: Equatable, Sendable {
   /// For people to type: `WDJB-MJHT`
   package let user: String
-  /// Where it is typed.
+  /// The page on which to type the code.
   package let page: String
-  /// The same page with the code in it.
+  /// The same page with the code included.
   package let completePage: String?
-  /// Seconds until it is worth nothing.
+  /// Seconds until the code expires.
   package let lifetime: Int64
   fileprivate let device: String
-  /// Seconds between two questions.
+  /// Seconds between two requests.
   fileprivate let interval: Int64
   fileprivate let endpoints: (token: String, revocation: String)
 
@@ -22,7 +22,7 @@ package struct LoginCode: Equatable, Sendable {
 }
 
 extension FleetClient {
-  /// What shows who somebody is, in a form. It is never part of an error.
+  /// Proof of the user's identity for a form. It is never part of an error.
   package struct Credentials {
     package let email: String
     package let password: String
@@ -65,9 +65,9 @@ extension FleetClient {
       interval: reader.value["interval"] == nil ? 5 : try reader.seconds("interval", 1...300), endpoints: endpoints)
   }
 
-  /// Says yes to a code in the form that a browser would show.
+  /// Accepts a code in the form that a browser would show.
   ///
-  /// - Parameter terms: the version that is accepted, where the server has asked for that.
+  /// - Parameter terms: the accepted version, if the server has asked for it.
   package func confirm(_ code: LoginCode, as credentials: Credentials, terms: String? = nil) throws {
     let response = try form(
       code.page,
@@ -80,11 +80,11 @@ extension FleetClient {
     }
   }
 
-  /// Waits until somebody has said yes or no to a code (RFC 8628 3.4), and keeps the tokens.
+  /// Waits until somebody accepts or denies a code (RFC 8628 3.4), and keeps the tokens.
   ///
   /// - Parameters:
-  ///   - isConfirmed: whether somebody has: then the first question is asked at once.
-  ///   - waiting: is told how many seconds are left.
+  ///   - isConfirmed: whether the code is already accepted: then the first request is sent at once.
+  ///   - waiting: gets the number of seconds left.
   package func finishLogin(_ code: LoginCode, isConfirmed: Bool = false, waiting: (Int64) -> Void) throws {
     var interval = code.interval
     var waits = !isConfirmed
@@ -127,11 +127,11 @@ extension FleetClient {
       try save(SavedLogin(server: server, authorities: authorities, tokens: tokens))
       return login?.server == server ? login?.tokens : nil
     }
-    // The login before this one is of no more use. It would end by itself, too.
+    // The previous login is no longer needed. It would also end by itself.
     if let old { _ = try? revoke(old, everywhere: false) }
   }
 
-  /// Keeps where the server is, and by which authorities it is known.
+  /// Stores the server's address and the authorities that are trusted for it.
   package func keepServer() throws {
     try changeLogin { login, save in
       if login?.server == server, login?.authorities == authorities { return }
@@ -140,7 +140,7 @@ extension FleetClient {
     }
   }
 
-  /// Keeps what the account is called.
+  /// Stores the account's name.
   package func keepName(_ email: String) throws {
     try changeLogin { login, save in
       guard var login, login.email != email else { return }
@@ -149,13 +149,14 @@ extension FleetClient {
     }
   }
 
-  /// Ends the login here, and then at the server.
+  /// Ends the login on this device, and then at the server.
   ///
-  /// - Parameter everywhere: whether all logins of the account end, on whatever device.
+  /// - Parameter everywhere: whether to end all logins of the account, on every device.
   package func logout(everywhere: Bool) throws {
     let tokens = try changeLogin { login, save in
       guard var login, let tokens = login.tokens else { throw FleetError.notLoggedIn }
-      // Only the server can end the other logins. So the login here is forgotten only after the server has ended them.
+      // Only the server can end the other logins. So this device forgets its login only after the server has ended
+      // them.
       if everywhere { try revoke(tokens, everywhere: true) }
       login.tokens = nil
       try save(login)
@@ -177,7 +178,7 @@ extension FleetClient {
 
   // MARK: - Accounts
 
-  /// What an account is told and has to accept.
+  /// The terms that an account has to accept.
   package struct Terms: Equatable, Sendable {
     package let version: String
     package let text: String
@@ -192,7 +193,7 @@ extension FleetClient {
       })
   }
 
-  /// The server mails a code, whether or not there is such an account already.
+  /// The server mails a code, even if the account already exists.
   package func createAccount(_ credentials: Credentials, terms: String) throws(FleetError) {
     _ = try askOpenly(
       .post, "/v1/accounts",
@@ -203,7 +204,7 @@ extension FleetClient {
     _ = try askOpenly(.post, "/v1/accounts/confirm", ["email": .string(email), "code": .string(code)])
   }
 
-  /// The server mails a code with which a password can be set.
+  /// The server mails a code for setting a password.
   package func requestPassword(email: String) throws(FleetError) {
     _ = try askOpenly(.post, "/v1/accounts/password", ["email": .string(email)])
   }
@@ -214,13 +215,13 @@ extension FleetClient {
       ["email": .string(credentials.email), "code": .string(code), "password": .string(credentials.password)])
   }
 
-  /// The account of the login, as the server knows it.
+  /// The account of the login, according to the server.
   package func account() throws -> (email: String, json: JSON) {
     let reader = try AnswerReader(ask(.get, "/v1/account"), from: server.host)
     return (try reader.text("email", limit: 254), reader.value)
   }
 
-  /// All that the server knows of the user.
+  /// All data that the server has about the user.
   package func exportAccount() throws -> JSON {
     try AnswerReader(ask(.get, "/v1/account/export", limit: 1 << 24), from: server.host).value
   }

@@ -4,17 +4,17 @@ package import HTTP
 package import StepProtocol
 package import SystemIO
 
-/// An account at a fleet's server, as this device uses it: one request at a time, on one thread.
+/// An account at a fleet's server, for use on this device: one request at a time, on one thread.
 package final class FleetClient {
-  /// What is around the client: this computer, or what a test plays.
+  /// The client's environment: this computer, or a simulation by a test.
   package struct World {
-    /// The device's key, which the login is bound to.
+    /// The device's key, to which the login is bound.
     package var device: () throws -> SigningKey
     /// Unix time on this computer.
     package var clock: () -> Int64
-    /// What never jumps.
+    /// The steady clock, which never jumps.
     package var steady: () -> ContinuousClock.Instant
-    /// Makes the connection to a server. Only these authorities are trusted, PEM; nil for the system's.
+    /// Makes the connection to a server. It trusts only these authorities, PEM; nil for the system's.
     package var transport: (_ authorities: [UInt8]?) throws(HTTPError) -> any HTTPTransport
     /// Waits, until a signal ends it.
     package var pause: (Duration) throws -> Void
@@ -35,7 +35,7 @@ package final class FleetClient {
     }
   }
 
-  /// What the server calls this program.
+  /// This program's name at the server.
   static let identifier = "stepctl"
   /// How long one request may take.
   private static let patience = Duration.seconds(30)
@@ -45,13 +45,13 @@ package final class FleetClient {
   let world: World
   /// PEM; nil for the system's.
   let authorities: String?
-  /// When everything has to be over; nil where each request has its own limit.
+  /// The time limit for everything; nil if each request has its own limit.
   private let deadline: ContinuousClock.Instant?
   private var transport: (any HTTPTransport)?
   /// How far the server's clock is ahead of this computer's, seconds; 0 until both differ by more than a few.
   package private(set) var lead: Int64 = 0
 
-  /// - Parameter deadline: when everything has to be over.
+  /// - Parameter deadline: the time limit for everything.
   package init(
     at server: FleetAddress, authorities: String?, in folder: FleetFolder, _ world: World,
     deadline: ContinuousClock.Instant? = nil
@@ -63,7 +63,7 @@ package final class FleetClient {
     self.deadline = deadline
   }
 
-  /// The server where the user is logged in.
+  /// For the server at which the user is logged in.
   package convenience init(
     in folder: FleetFolder, _ world: World, deadline: ContinuousClock.Instant? = nil
   ) throws {
@@ -71,12 +71,12 @@ package final class FleetClient {
     self.init(at: login.server, authorities: login.authorities, in: folder, world, deadline: deadline)
   }
 
-  /// Unix time by the server's clock, which is the one that counts. Until it has answered, by this computer's.
+  /// Unix time by the server's clock, which is decisive. Before the first answer it is this computer's clock.
   package var now: Int64 { world.clock() + lead }
 
   // MARK: - Requests
 
-  /// Sends a request. Every answer but a redirect is one.
+  /// Sends a request. Returns every answer except a redirect.
   func send(_ request: HTTPRequest) throws(FleetError) -> HTTPResponse {
     var limit = Self.patience
     if let deadline { limit = min(limit, world.steady().duration(to: deadline)) }
@@ -97,15 +97,15 @@ package final class FleetClient {
     return response
   }
 
-  /// An answer of success.
+  /// Passes an answer that reports success.
   ///
-  /// - Throws: `problem`, with what the server says of any other answer.
+  /// - Throws: `problem`, with the content of any other answer.
   private func accepted(_ response: HTTPResponse) throws(FleetError) -> HTTPResponse {
     guard (200..<300).contains(response.status) else { throw .problem(Problem(response), host: server.host) }
     return response
   }
 
-  /// Asks without an account.
+  /// Sends a request without an account.
   func askOpenly(_ method: HTTPRequest.Method, _ path: String, _ body: JSON? = nil) throws(FleetError) -> HTTPResponse {
     try accepted(send(request(method, path, body)))
   }
@@ -119,7 +119,7 @@ package final class FleetClient {
     return HTTPRequest(method, server.url(path), headers: headers, body: body?.bytes, limit: limit)
   }
 
-  /// Asks as the user who is logged in. The login is renewed where that is due.
+  /// Sends a request as the logged-in user. Renews the login if that is due.
   func ask(
     _ method: HTTPRequest.Method, _ path: String, _ body: JSON? = nil, headers: [HTTPRequest.Header] = [],
     limit: Int = 1 << 20
@@ -135,7 +135,7 @@ package final class FleetClient {
       let response = try send(request)
       guard response.status == 401 else { return try accepted(response) }
       if knew != lead {
-        // The proof was made by another clock than the server's.
+        // The proof was made with another clock than the server's.
         knew = lead
       } else if mayRenew {
         mayRenew = false
@@ -154,9 +154,9 @@ package final class FleetClient {
       DeviceProof.text(method.rawValue, url, accessToken: accessToken, now: now, by: try world.device()))
   }
 
-  /// A form (WHATWG URL, application/x-www-form-urlencoded).
+  /// Sends a form (WHATWG URL, application/x-www-form-urlencoded).
   ///
-  /// - Parameter key: the same for each try of one request (Idempotency-Key).
+  /// - Parameter key: the same for each attempt of one request (Idempotency-Key).
   func form(
     _ url: String, _ fields: [(name: String, value: String)], isProved: Bool, isOnce: Bool = false, key: String? = nil
   ) throws -> HTTPResponse {
@@ -171,7 +171,7 @@ package final class FleetClient {
     return try send(request)
   }
 
-  /// A text with percent signs in place of all but the unreserved characters (RFC 3986 2.3).
+  /// A text in which all but the unreserved characters are percent-encoded (RFC 3986 2.3).
   private static func encoded(_ text: String) -> String {
     var result = ""
     for byte in text.utf8 {
@@ -186,7 +186,7 @@ package final class FleetClient {
 
   // MARK: - Tokens
 
-  /// Tokens that are good for a request.
+  /// Tokens that are valid for a request.
   ///
   /// - Parameter used: the access token that the server has just refused.
   private func tokens(after used: String?) throws -> SavedLogin.Tokens {
@@ -196,7 +196,7 @@ package final class FleetClient {
     }
     if let tokens = try fresh(folder.login()) { return tokens }
     return try changeLogin { login, save in
-      // Another program may have done it meanwhile.
+      // Another program may have renewed the login meanwhile.
       if let tokens = try fresh(login) { return tokens }
       guard let login, let old = login.tokens else { throw FleetError.notLoggedIn }
       return try renew(login, old, save)
@@ -210,10 +210,10 @@ package final class FleetClient {
     return try folder.change(until: deadline.map { min($0, end) } ?? end, world.interruption, body)
   }
 
-  /// The refresh token is good for one use, and whoever uses it twice loses the login: it is used under the lock, and
-  /// its successor is on the disk before anything else happens. Where the answer was lost, the next try has the same
-  /// key, and the server does not take it for a thief's. The key is random, and made only now: whoever has the token
-  /// from somewhere else does not know it.
+  /// Renews the login. The refresh token is valid for one use, and a second use ends the login. So it is used under the
+  /// lock, and its successor is on the disk before anything else happens. If the answer is lost, the next attempt has
+  /// the same key, so the server does not take it for a thief's. The key is random and made only now, so a thief who
+  /// has the token does not know it.
   private func renew(
     _ login: SavedLogin, _ old: SavedLogin.Tokens, _ save: (SavedLogin) throws(SystemError) -> Void
   ) throws -> SavedLogin.Tokens {
@@ -264,7 +264,7 @@ package final class FleetClient {
 
   // MARK: - Vehicles and bookings
 
-  /// - Parameter time: when they are to be free; nil for all of them.
+  /// - Parameter time: when the vehicles must be free; nil for all vehicles.
   package func vehicles(free time: Range<Int64>? = nil) throws -> [FleetVehicle] {
     let query = time.map {
       "?from=\(Timestamp.text($0.lowerBound))&to=\(Timestamp.text($0.upperBound))"
@@ -275,7 +275,7 @@ package final class FleetClient {
     }
   }
 
-  /// - Returns: nil where the fleet has no such vehicle.
+  /// - Returns: nil if the fleet has no such vehicle.
   package func vehicle(_ id: UUID) throws -> FleetVehicle? {
     let response: HTTPResponse
     do { response = try ask(.get, "/v1/vehicles/\(id)") } catch FleetError.problem(let problem, _)
@@ -286,12 +286,12 @@ package final class FleetClient {
     return vehicle
   }
 
-  /// Books once, however often it has to be said.
+  /// Makes one booking, even if the request must be repeated.
   ///
   /// - Parameters:
   ///   - begin: nil for now.
-  ///   - steps: nil for all of the vehicle's.
-  ///   - repeats: is told before the request is sent again, because its answer was lost.
+  ///   - steps: nil for all steps of the vehicle.
+  ///   - repeats: called before the request is repeated because its answer was lost.
   package func book(
     _ vehicle: FleetVehicle, from begin: Int64?, to end: Int64, steps: [StepID]?, repeats: (FleetError) -> Void
   ) throws -> Booking {
@@ -300,7 +300,7 @@ package final class FleetClient {
     ]
     if let begin { body.append(.init("from", .string(Timestamp.text(begin)))) }
     if let steps { body.append(.init("steps", .array(steps.map { .string($0.description) }))) }
-    // The server knows by it that a second request is the first one again.
+    // Tells the server that a second request repeats the first one.
     let key = HTTPRequest.Header("Idempotency-Key", UUID.random().description)
     var failures = 0
     while true {
@@ -341,7 +341,7 @@ package final class FleetClient {
 
   /// The access file of a booking.
   ///
-  /// - Parameter request: what `DeviceRequest.signed` made.
+  /// - Parameter request: the result of `DeviceRequest.signed`.
   package func access(to booking: Booking, for request: String) throws -> String {
     let response = try ask(.post, "/v1/bookings/\(booking.id)/access", ["request": .string(request)])
     guard let text = String(validating: response.body, as: UTF8.self) else {
@@ -357,9 +357,9 @@ package final class FleetClient {
 
   // MARK: - A vehicle joins
 
-  /// Tells the server of a new vehicle.
+  /// Sends a new vehicle's enrolment to the server.
   ///
-  /// - Parameter enrolment: the code that the operator gave, and the vehicle's public keys.
+  /// - Parameter enrolment: the operator's code, and the vehicle's public keys.
   package func enrol(_ enrolment: JSON) throws(FleetError) -> JSON {
     try AnswerReader(askOpenly(.post, "/v1/enrolments", enrolment), from: server.host).value
   }

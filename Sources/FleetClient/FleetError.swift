@@ -2,25 +2,25 @@ package import Domain
 package import Encoding
 package import HTTP
 
-/// Why the server has not done what was asked.
+/// Why the server did not do what was asked.
 package enum FleetError: Failure, Equatable {
   case http(HTTPError)
   case notLoggedIn
-  /// The server does not take the login any more.
+  /// The server no longer accepts the login.
   case loginEnded(host: String)
-  /// Somebody said no to the code.
+  /// Somebody denied the code.
   case denied
-  /// Nobody said yes to the code in time.
+  /// Nobody accepted the code in time.
   case codeExpired
-  /// What the server said no to.
+  /// The server refused the request.
   case problem(Problem, host: String)
-  /// The server sends to another address, which is not followed.
+  /// The server redirects to another address, which is not followed.
   case redirected(host: String)
-  /// An answer that is not what was agreed: which part.
+  /// A part of the answer is not as agreed.
   case malformed(String, host: String)
-  /// The file of the login that cannot be read.
+  /// The login file cannot be read.
   case damaged(String)
-  /// A login at another server is there.
+  /// There is a login at another server.
   case otherServer(String)
 
   package var exitStatus: ExitStatus {
@@ -73,17 +73,17 @@ package enum FleetError: Failure, Equatable {
   package var isInterruption: Bool { self == .http(.interrupted) }
 }
 
-/// A server's no (RFC 9457, RFC 6749 5.2): short enough for a line.
+/// A refusal from a server (RFC 9457, RFC 6749 5.2), short enough for one line.
 package struct Problem: Equatable, Sendable {
   /// The HTTP status.
   package let status: Int
   /// A word for programs.
   package let code: String
-  /// For people, as the server puts it.
+  /// For people, in the server's words.
   package let text: String
-  /// Seconds to wait before the next try, where the server says so.
+  /// Seconds to wait before the next attempt, if the server says so.
   package let retryAfter: Int64?
-  /// The next times that are free, where the vehicle is taken. Seconds of Unix time.
+  /// If the vehicle is taken: the next free times. Seconds of Unix time.
   package let next: [Range<Int64>]
 
   var exitStatus: ExitStatus {
@@ -105,7 +105,7 @@ package struct Problem: Equatable, Sendable {
     }
   }
 
-  /// - Parameter body: whatever came with the status.
+  /// - Parameter body: the body of the answer, of any content.
   init(_ response: HTTPResponse) {
     let json = try? JSON(parsing: response.body)
     func text(_ name: String) -> String? {

@@ -17,7 +17,7 @@ package struct FleetFolder: Sendable {
   private var loginFile: String { "\(path)/login.json" }
   private var bookingsFile: String { "\(path)/bookings.json" }
 
-  /// What is known of the server and the login; nil where there never was one.
+  /// The stored server and login; nil if there never was one.
   package func login() throws -> SavedLogin? {
     guard Files.exists(loginFile) else { return nil }
     if try Files.isReadableByOthers(loginFile) { throw ReadableByOthers(path: loginFile) }
@@ -27,7 +27,7 @@ package struct FleetFolder: Sendable {
     return login
   }
 
-  /// Changes the login, one program at a time: two that renew it at once would be taken for a thief and his victim.
+  /// Changes the login, one program at a time: two simultaneous renewals would look like theft.
   ///
   /// - Parameter deadline: how long to wait for another program.
   package func change<Result>(
@@ -42,7 +42,7 @@ package struct FleetFolder: Sendable {
     }
   }
 
-  /// Those that this device was told of. A file that cannot be read counts as none: the server knows them.
+  /// The bookings that this device knows. An unreadable file counts as empty, because the server knows them.
   package func bookings() -> [Booking] {
     guard Files.exists(bookingsFile), let bytes = try? Files.readRegular(bookingsFile),
       let items = try? JSON(parsing: bytes).array
@@ -50,7 +50,7 @@ package struct FleetFolder: Sendable {
     return items.compactMap { try? Booking($0, from: "") }
   }
 
-  /// Keeps those that may still be of use.
+  /// Keeps the bookings that may still be needed.
   package func keep(_ bookings: [Booking], now: Int64) throws {
     try Files.createFolder(path, mode: 0o700)
     // A booking that ended early may have left a token here that still looks valid, for `Booking.lead` at most. The
@@ -59,7 +59,7 @@ package struct FleetFolder: Sendable {
     try Files.replace(bookingsFile, with: (JSON.array(left.map(\.json)).text + "\n").utf8, mode: 0o600)
   }
 
-  /// Forgets the bookings, and all of the login but where the server is.
+  /// Forgets the bookings, and all of the login except the server's address.
   package func forget() throws {
     for file in [bookingsFile, loginFile] where unlink(file) == -1 && errno != ENOENT {
       throw SystemError("remove", file)
@@ -74,21 +74,21 @@ package struct FleetFolder: Sendable {
   }
 }
 
-/// What is kept of a server, and of a login there.
+/// The stored data of a server, and of a login there.
 package struct SavedLogin: Equatable, Sendable {
   package var server: FleetAddress
-  /// The only authorities that are trusted with this server, PEM; nil for the system's.
+  /// The only authorities that are trusted for this server, PEM; nil for the system's.
   package var authorities: String?
   package var email: String?
   package var tokens: Tokens?
 
-  /// What the server gave for the login. Worth nothing without the device's key, and secret all the same.
+  /// The server's tokens for the login. They are useless without the device's key, but secret all the same.
   package struct Tokens: Equatable, Sendable {
     package var access: String
     /// Unix time, by this computer's clock.
     package var expires: Int64
     package var refresh: String
-    /// The Idempotency-Key of the renewal that has begun, and whose answer has not come yet.
+    /// The Idempotency-Key of a renewal that has begun but is not answered yet.
     package var retry: String?
     package var tokenEndpoint: String
     package var revocationEndpoint: String
@@ -141,7 +141,7 @@ package struct SavedLogin: Equatable, Sendable {
   }
 }
 
-/// An exclusive flock(2), waited for without keeping a signal or a deadline waiting.
+/// An exclusive flock(2) whose wait a signal or a deadline can end.
 private final class FolderLock: Sendable {
   private let file: Descriptor
 
@@ -149,7 +149,7 @@ private final class FolderLock: Sendable {
     file = try Descriptor.open(path, O_RDWR | O_CREAT, mode: 0o600)
     if file.lock() { return }
     let taken = try Mailbox<Bool>()
-    // It goes on to wait after a deadline, and lets go of the lock when it has it.
+    // After a deadline the thread keeps waiting, and releases the lock when it gets it.
     try DetachedThread.start { [self] in
       taken.post(flock(file.number, LOCK_EX) == 0)
     }

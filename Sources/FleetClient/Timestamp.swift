@@ -1,6 +1,6 @@
 import Glibc
 
-/// Times as the server writes them: RFC 3339, in UTC. Values are seconds of Unix time.
+/// Times in the server's form: RFC 3339, in UTC. Values are seconds of Unix time.
 package enum Timestamp {
   /// `2026-11-23T08:00:00Z`
   package static func text(_ seconds: Int64) -> String {
@@ -14,7 +14,7 @@ package enum Timestamp {
       """
   }
 
-  /// Nil for every other form, and for what is no day of the calendar. A fraction of a second is dropped.
+  /// Nil for any other form, and for a day that does not exist. Drops a fraction of a second.
   package static func read(_ text: String) -> Int64? {
     let bytes = Array(text.utf8)
     guard bytes.count >= 20, bytes.count <= 30, bytes.last == UInt8(ascii: "Z") else { return nil }

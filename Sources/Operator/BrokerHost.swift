@@ -1,7 +1,7 @@
 import Encoding
 import Glibc
 
-/// The name or the address that riders reach a vehicle's broker by.
+/// The name or the address at which riders reach a vehicle's broker.
 package struct BrokerHost: Hashable, Sendable, CustomStringConvertible {
   package let description: String
   private let kind: Kind
@@ -13,7 +13,7 @@ package struct BrokerHost: Hashable, Sendable, CustomStringConvertible {
   package static let localhost = BrokerHost("localhost")!
 
   /// An IPv4 or IPv6 address, or a host name (RFC 1123 2.1: labels of letters, digits and `-`; at most 253 bytes).
-  /// The addresses that mean "any" are refused: they reach nobody.
+  /// Refuses the addresses that mean "any": nobody can connect to them.
   ///
   /// The text needs no quotes in a certificate's alternative names and in mosquitto.conf.
   package init?(_ text: String) {
@@ -29,14 +29,14 @@ package struct BrokerHost: Hashable, Sendable, CustomStringConvertible {
         (1...63).contains(label.count) && label.first != hyphen && label.last != hyphen
           && label.allSatisfy { $0.isASCIIAlphanumeric || $0 == hyphen }
       }
-      // A text like `10.0.0.256` is no address and no name: top-level domains are no numbers.
+      // A text like `10.0.0.256` is neither an address nor a name: a top-level domain is not a number.
       let looksLikeAddress = labels.last?.allSatisfy(\.isASCIIDigit) ?? true
       guard isName, !looksLikeAddress, text.utf8.count <= 253 else { return nil }
     }
     description = text
   }
 
-  /// Whether it means the computer itself: then the broker listens to nobody else.
+  /// Whether it is the computer itself: then the broker accepts only local connections.
   var isLoopback: Bool {
     switch kind {
     case .address: description == "::1" || description.hasPrefix("127.")
@@ -46,8 +46,8 @@ package struct BrokerHost: Hashable, Sendable, CustomStringConvertible {
 
   /// The value of a subjectAltName in the notation of x509v3_config(5).
   ///
-  /// The names of the computer itself are always among them, so that the controller can reach its broker by them
-  /// whatever happens to the network (`host` in stepd.toml).
+  /// It always includes the local names, so that the controller can reach its broker by them even if the network fails
+  /// (`host` in stepd.toml).
   var alternativeNames: String {
     var names = ["DNS:localhost", "IP:127.0.0.1", "IP:::1"]
     let name = kind == .address ? "IP:\(description)" : "DNS:\(description)"

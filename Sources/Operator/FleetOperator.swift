@@ -5,26 +5,26 @@ import MQTT
 public import StepProtocol
 import SystemIO
 
-/// The operator of several vehicles, for a server that hands out access by itself: what `stepctl operator` and
-/// `stepctl provision token` do, on the same folder. Its calls read and write files, and `publish` waits for the
+/// The operator of several vehicles, for a server that grants access automatically. It does what `stepctl operator` and
+/// `stepctl provision token` do, in the same folder. Its calls read and write files, and `publish` waits for the
 /// broker.
 ///
-/// Errors are `Failure`s whose line an operator understands.
+/// Errors are `Failure`s with a line that an operator understands.
 public struct FleetOperator: Sendable {
   private let place: OperatorPlace
 
   /// The most unexpired tokens, revoked ones included: for one vehicle, and for one device at that vehicle.
   ///
-  /// A server hands out tokens unattended, and one notice must be able to revoke all of them.
+  /// A server grants tokens unattended, and one notice must be able to revoke all of them.
   static let mostTokens = (vehicle: 64, device: 16)
 
-  /// Why whoever asks does not get it, though nothing is wrong with the folder. Its text names no file.
+  /// Why a request is refused, although the folder is in order. The text names no file.
   public enum Refusal: Failure, Equatable {
-    /// The certificate request is damaged, or asks for what it may not.
+    /// The certificate request is damaged, or asks for something that is not allowed.
     case request(String)
-    /// With one more token, what was handed out could not be taken back in one notice.
+    /// With one more token, a single notice could not revoke all tokens.
     ///
-    /// - Parameter until: when the next of them ends, Unix time.
+    /// - Parameter until: when the next of these tokens ends, Unix time.
     case tooMany(until: Int64)
 
     public var exitStatus: ExitStatus {
@@ -49,13 +49,13 @@ public struct FleetOperator: Sendable {
     }
   }
 
-  /// - Parameter path: of the folder that `create`, or `stepctl operator init`, has made.
+  /// - Parameter path: the folder that `create`, or `stepctl operator init`, has made.
   public init(_ path: String) { place = OperatorPlace(path) }
 
-  /// Makes a new operator: all of its folder, or nothing.
+  /// Creates a new operator: the complete folder, or nothing.
   ///
   /// - Parameters:
-  ///   - host: the broker's, by which vehicles and riders reach it: a host name or an IP address.
+  ///   - host: a host name or an IP address at which vehicles and riders reach the broker.
   ///   - now: Unix time, from which the certificates are valid.
   public static func create(_ path: String, host: String, port: UInt16, now: Int64) throws -> FleetOperator {
     guard let host = BrokerHost(host) else {
@@ -65,7 +65,7 @@ public struct FleetOperator: Sendable {
     return FleetOperator(path)
   }
 
-  /// A certificate of the operator's authority for a server, with its key.
+  /// Issues a certificate of the operator's authority for a server, with a new key.
   ///
   /// - Returns: PEM.
   public func serverCertificate(for host: String, now: Int64) throws -> (certificate: [UInt8], key: [UInt8]) {
@@ -82,11 +82,12 @@ public struct FleetOperator: Sendable {
   /// The authority's certificate, PEM.
   public func authorityPEM() throws -> [UInt8] { try Files.readRegular(place.path(VehiclePaths.authorityCertificate)) }
 
-  /// Rewrites the files with absolute paths, and those of the broker's user, after the folder was copied elsewhere.
+  /// Rewrites the files that contain absolute paths or belong to the broker's user, after the folder was copied
+  /// elsewhere.
   public func relocate(now: Int64) throws {
     let data = place.path(VehiclePaths.data)
     try Files.createFolder(data, mode: 0o700)
-    // A backup has files, and no empty folder.
+    // A backup contains files, but no empty folders.
     try Files.createFolder(place.path(VehiclePaths.vehicles), mode: 0o755)
     let owner = BrokerConfiguration.owner
     for path in [place.path(VehiclePaths.brokerKey), data] where owner != geteuid() {
@@ -96,7 +97,7 @@ public struct FleetOperator: Sendable {
     _ = try place.moveBroker(to: broker.host, broker.port, now: now)
   }
 
-  /// Those of the tokens that the ledger does not know, by their `jti`: they could not be revoked.
+  /// Those of the tokens, by their `jti`, that the ledger does not know. They could not be revoked.
   public func unknown(_ tokens: [String]) throws -> [String] {
     let known = Set(try place.ledger().tokens.map(\.id))
     return tokens.filter { !known.contains($0) }
@@ -109,19 +110,19 @@ public struct FleetOperator: Sendable {
     return try about(path) { try certificate.der() }
   }
 
-  /// The keys that count, the present one first.
+  /// The valid keys, the present one first.
   public func keys() throws -> [VerificationKey] { try place.keys().counting }
 
   // MARK: - Vehicles
 
-  /// The vehicle whose public part is in the folder of that name; nil when there is none.
+  /// The vehicle whose public part is in the folder of that name; nil if there is none.
   public func vehicle(_ name: String) throws -> Vehicle? {
     guard let name = RiderName(name) else { return nil }
     let record = place.record(of: name.description)
     return Files.exists(record.path) ? try record.readVehicleFile().vehicle : nil
   }
 
-  /// What a vehicle asks for that joins. It has made its private keys, and keeps them.
+  /// The request of a vehicle that joins. The vehicle has made its private keys, and keeps them.
   public struct Application: Sendable {
     public let vehicle: Vehicle
     public let topic: TopicPrefix
@@ -142,7 +143,7 @@ public struct FleetOperator: Sendable {
     }
   }
 
-  /// What the vehicle gets.
+  /// The answer to a vehicle that joins.
   public struct Admission: Sendable {
     public let keys: [VerificationKey]
     public let host: String
@@ -155,10 +156,10 @@ public struct FleetOperator: Sendable {
     public let end: Int64
   }
 
-  /// Takes a vehicle in: its folder is named by its UUID. The server sees to the vehicles' names: one that is being
-  /// removed may still be here when its name is free again.
+  /// Admits a vehicle. Its folder gets the UUID as its name. The server makes the vehicles' names unique, because a
+  /// vehicle that is being removed may still be here when its name is free again.
   ///
-  /// - Throws: where a vehicle of that UUID or topic is there already, too.
+  /// - Throws: also if there is a vehicle with that UUID or topic.
   public func admit(_ application: Application, now: Int64) throws -> Admission {
     let broker = try place.broker()
     let record = place.record(of: application.vehicle.uuid.description)
@@ -200,8 +201,8 @@ public struct FleetOperator: Sendable {
     }
   }
 
-  /// Forgets a vehicle: the broker no longer lets its clients in, from its next look at the access list on. A copy of
-  /// what was public of it stays, as `.removed-NAME`.
+  /// Removes a vehicle. From the next reading of its access list on, the broker refuses the vehicle's clients. A copy
+  /// of the public part stays, as `.removed-NAME`.
   public func remove(_ name: String) throws {
     let record = place.record(of: name)
     let kept = "\(Files.parent(of: record.path))/.removed-\(record.name)"
@@ -215,15 +216,15 @@ public struct FleetOperator: Sendable {
   /// Gives a device access to a vehicle.
   ///
   /// - Parameters:
-  ///   - name: of the vehicle's folder.
-  ///   - subject: who it is, as the operator calls them: 1 to 64 letters, digits, `.`, `-` and `_`.
-  ///   - steps: in any order; those of the vehicle.
+  ///   - name: the name of the vehicle's folder.
+  ///   - subject: the operator's name for the rider: 1 to 64 letters, digits, `.`, `-` and `_`.
+  ///   - steps: steps of the vehicle, in any order.
   ///   - validity: Unix time, the end exclusive.
   ///   - now: Unix time.
   ///
-  /// - Returns: what the device gets: a token, and a certificate that lasts as long, or a day. Nil where the device was
-  ///   withdrawn, and gets nothing more for now.
-  /// - Throws: `Refusal`, where so many tokens last that a notice could not revoke one more, too.
+  /// - Returns: a token, and a certificate that lasts as long, or a day. Nil if the device was revoked, and gets
+  ///   nothing more for now.
+  /// - Throws: also `Refusal`, if a notice could not revoke one more token.
   public func grant(
     _ name: String, subject: String, steps: [StepID], validity: Range<Int64>, to request: DeviceRequest, now: Int64
   ) throws -> AccessFile? {
@@ -246,8 +247,8 @@ public struct FleetOperator: Sendable {
     }
   }
 
-  /// Forgets what ended more than a day ago: of a server's tokens each lasts for a day at the most, and the ledger is
-  /// read and written with every one of them.
+  /// Removes entries that ended more than a day ago. A server's tokens last a day at most, and every new token reads
+  /// and writes the whole ledger.
   public func tidy(now: Int64) throws {
     let known = try place.ledger()
     var left = known
@@ -255,32 +256,33 @@ public struct FleetOperator: Sendable {
     if left != known { try place.change { $0.forget(endedBefore: now - 86_400) } }
   }
 
-  /// Withdraws tokens and devices. It counts for a vehicle from when its notice arrives there.
+  /// Revokes tokens and devices. It takes effect for a vehicle when its notice arrives there.
   ///
-  /// - Returns: the tokens that it concerns, by their `jti`; none where all of them had ended.
+  /// - Returns: the affected tokens, by their `jti`; empty if all of them had ended.
   public func revoke(_ subjects: [Notice.Subject], now: Int64) throws -> [String] {
     do { return try place.revoke(subjects, now: now).entries.map(\.id) } catch LedgerError.nothingToRevoke {
-      // The ledger may have had them already, and the broker's list not: then that had failed.
+      // If the ledger already has the revocation but the broker's list does not, an earlier write of the list had
+      // failed.
       try place.writeRevocationList(now: now)
       return []
     }
   }
 
-  /// Leaves new notices with the broker, which keeps them for the vehicles, and waits until they are there. A vehicle
-  /// that cannot be told keeps no other one from it.
+  /// Leaves new notices with the broker, which keeps them for the vehicles, and waits until the broker has them. A
+  /// failure for one vehicle does not stop the others.
   ///
   /// - Parameters:
-  ///   - vehicles: those that have to know.
-  ///   - patience: how long one notice may take.
-  ///   - deadline: after which no other one is begun.
-  /// - Returns: those that do not know it, and why.
+  ///   - vehicles: the vehicles that need the notice.
+  ///   - patience: the time limit for one notice.
+  ///   - deadline: after this, no further notice is begun.
+  /// - Returns: the vehicles without the notice, and why.
   public func publish(
     to vehicles: Set<UUID>, now: Int64, patience: Duration = .seconds(10), until deadline: ContinuousClock.Instant
   ) throws -> [UUID: any Error] {
     var untold: [UUID: any Error] = [:]
-    // In another order each time: those that take long are not always the first.
+    // In a random order, so that slow vehicles are not always the first.
     for folder in try place.vehicles().shuffled() {
-      // One whose file cannot be read is known by its folder.
+      // A vehicle whose file cannot be read is identified by its folder.
       guard let vehicle = (try? folder.vehicle().uuid) ?? UUID(folder.name), vehicles.contains(vehicle) else {
         continue
       }
@@ -294,22 +296,22 @@ public struct FleetOperator: Sendable {
     return untold
   }
 
-  /// Takes the next step of a change of keys; `publish` has to tell the vehicles.
+  /// Takes the next step of a key change; `publish` must then tell the vehicles.
   ///
-  /// - Returns: what was done, for people.
+  /// - Returns: what was done, as text for people.
   public func rotateKeys(now: Int64) throws -> String {
-    // A server publishes until the broker has the notices, and a vehicle that was away hears its notice before any
-    // command. So it need not wait for a vehicle that is away.
+    // A server publishes until the broker has the notices, and an absent vehicle receives its notice before any
+    // command. So the change need not wait for an absent vehicle.
     switch try place.rotateKeys(now: now, force: true) {
     case .announced(let key): "the next key is \(key); vehicles learn of it now"
     case .switched(let key): "the key \(key) signs from now on; the one before still counts"
     }
   }
 
-  /// Ends a change of keys; `publish` has to tell the vehicles. Refused while a vehicle that was there when the key
-  /// changed has not told by an event that it has the new one: it would obey nobody from the next notice on.
+  /// Ends a key change; `publish` must then tell the vehicles. Refused while a vehicle from before the change has not
+  /// confirmed the new key by an event: from the next notice on, that vehicle would obey nobody.
   public func retireKey(now: Int64) throws {
-    // All obey the present key, so its notices do as well as these last ones by the old key.
+    // All vehicles obey the present key, so its notices replace these last ones by the old key.
     _ = try place.retireKey(now: now, force: false, unheard: false)
   }
 }

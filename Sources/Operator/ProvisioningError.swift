@@ -7,56 +7,57 @@ package import StepProtocol
 package enum ProvisioningError: Failure, Equatable {
   /// A vehicle is in that folder; nothing was changed.
   case vehicleExists(String)
-  /// Something at that path has the name of a vehicle's part; nothing was changed.
+  /// At that path is something with the name of a vehicle's part; nothing was changed.
   case inTheWay(String)
-  /// Of the keys that belong together only some exist, that one among them.
+  /// Only some of the keys that belong together exist; this is one of them.
   case incompleteKeys(String)
-  /// An operator of several vehicles is in the folder that was given for one; nothing was changed.
+  /// The folder that was given for one vehicle belongs to an operator of several; nothing was changed.
   case operatorExists(String)
-  /// The folder is that of an operator of several vehicles, and one of them is meant; these are their folders.
+  /// The folder belongs to an operator of several vehicles, but one vehicle is needed; these are the vehicles' folders.
   case severalVehicles(String, [String])
-  /// The rider of that folder has been provisioned; nothing was changed.
+  /// The rider of that folder has already been provisioned; nothing was changed.
   case riderExists(String)
-  /// A watcher of that name.
+  /// There is already a watcher of that name.
   case watcherExists(String)
-  /// An earlier run ended in the middle, or another is still running; what it left is at that path.
+  /// An earlier run was interrupted, or another is still running; its files are at that path.
   case unfinished(String)
   /// The text cannot be a vehicle's name.
   case unusableName
   /// The folder's absolute path cannot be written into mosquitto.conf.
   case unusablePath
-  /// A token was asked for without any step.
+  /// A token was requested without any step.
   case noSteps
-  /// A token or a tag is for a step that the vehicle does not have; those that it has are `known`.
+  /// A token or a tag is for a step that the vehicle does not have; `known` are its steps.
   case noSuchStep(StepID, known: [StepID])
   /// A token that would never be valid, or whose end is beyond the calendar.
   case unusableLifetime
-  /// The token would be valid for longer than any certificate can be: the authority's own ends then (Unix time).
+  /// The token would be valid longer than any certificate, because the authority's own certificate ends then (Unix
+  /// time).
   case outlivesAuthority(end: Int64)
   /// The file at that path is full.
   case tooManyTags(String)
   /// The file at that path lists the tag for another step.
   case tagOfAnotherStep(TagUID, StepID, String)
-  /// The rider's folder holds the private key at that path, which is not the one that a token was asked for.
+  /// The rider's folder contains the private key at that path, but the token was requested for another key.
   case otherDevice(String)
-  /// There is no folder for what a user configures.
+  /// There is no folder for the user's configuration.
   case noHome
-  /// The vehicle file at that path pins the key of another operator than `found`. To forget that operator, the user
-  /// removes what is at `place`.
+  /// The vehicle file at that path pins another operator's key than `found`. To forget that operator, the user removes
+  /// `place`.
   case otherOperator(String, place: String, found: Thumbprint?)
-  /// The vehicle of that file would change, and its operator, whose key is pinned, has not signed that.
+  /// The vehicle in that file would change, but its operator, whose key is pinned, has not signed the change.
   case notSigned(String, [String])
-  /// The vehicle of that file would change back: its operator has signed something newer.
+  /// The vehicle in that file would become older: its operator has signed something newer.
   case outdated(String, [String])
   /// Another vehicle has the name; its file is at that path.
   case nameTaken(String, String)
-  /// The user knows the vehicle under that name, from the file at that path.
+  /// The user already has the vehicle under that name, from the file at that path.
   case knownAs(String, String)
   /// A name that no folder can have.
   case unusableVehicleName(String)
   /// The vehicle's file has no folder of its own.
   case looseFile(String)
-  /// A vehicle file that is to be imported names a file outside its folder.
+  /// A vehicle file to be imported names a file outside its folder.
   case outside(String, folder: String)
   case openSSL(String, OpenSSLError)
   case token(String, ProtocolError)
@@ -152,7 +153,7 @@ package enum ProvisioningError: Failure, Equatable {
   }
 }
 
-/// Says which file an error of libcrypto, or of a token, is about.
+/// Adds the path of the file to an error of libcrypto or of a token.
 func about<Result: ~Copyable>(_ path: String, _ body: () throws -> Result) throws -> Result {
   do { return try body() } catch {
     switch error {

@@ -1,11 +1,11 @@
 import Glibc
 import SystemIO
 
-/// A folder in which files are prepared before they move to their places. It is removed with its content when its owner
-/// goes.
+/// A folder in which files are prepared before they move to their places. It is removed with its content at the end of
+/// its owner's lifetime.
 struct StagingFolder: ~Copyable {
   let path: String
-  /// Set while removing the folder would lose something: then it stays for people to see.
+  /// Set while removing the folder would lose something: then the folder stays for people to inspect.
   var isToStay = false
 
   /// Creates the folder (mode 0700). EEXIST when it exists, so that only one of two runs begins.
@@ -18,7 +18,7 @@ struct StagingFolder: ~Copyable {
     if !isToStay { try? Self.remove(path) }
   }
 
-  /// Creates a file in it or in one of its folders, and returns when the file is on the medium.
+  /// Creates a file in the folder or in one of its subfolders, and returns when the file is on the medium.
   func write(_ file: NewFile) throws(SystemError) {
     try Files.create("\(path)/\(file.name)", with: file.content, mode: file.mode)
   }
@@ -28,26 +28,26 @@ struct StagingFolder: ~Copyable {
     _ = try check("create the folder", path) { mkdir(path, mode) }
   }
 
-  /// Moves something out of it to its place, where nothing is yet.
+  /// Moves something out of the folder to its place, which must be free.
   func move(_ name: String, to destination: String) throws(SystemError) {
     _ = try check("create", destination) { rename("\(path)/\(name)", destination) }
   }
 
-  /// Moves something from its place into it; it is removed with the folder.
+  /// Moves something from its place into the folder; it is removed with the folder.
   func take(_ source: String, as name: String) throws(SystemError) {
     _ = try check("replace", source) { rename(source, "\(path)/\(name)") }
   }
 
-  /// Moves the whole folder to its place, where nothing or an empty folder is.
+  /// Moves the whole folder to its place, which must be free or an empty folder.
   func become(_ destination: String) throws(SystemError) {
     _ = try check("create", destination) { rename(path, destination) }
     try Self.synchronize(Files.parent(of: destination))
   }
 
-  /// Waits until the entries of it, or of one of its folders, are on the medium.
+  /// Waits until the entries of the folder, or of one of its subfolders, are on the medium.
   func synchronize(_ name: String = ".") throws(SystemError) { try Self.synchronize("\(path)/\(name)") }
 
-  /// Moves a folder to a place where nothing is yet.
+  /// Moves a folder to a free place.
   static func move(_ source: String, to destination: String) throws(SystemError) {
     _ = try check("move", source) { rename(source, destination) }
     try synchronize(Files.parent(of: destination))
@@ -57,12 +57,11 @@ struct StagingFolder: ~Copyable {
     try Descriptor.open(folder, O_RDONLY | O_DIRECTORY).synchronize(folder)
   }
 
-  /// Removes a file, or a folder with its content. Links are removed and never followed, also one that appears
-  /// meanwhile.
+  /// Removes a file, or a folder with its content. Links are removed and never followed, even if one appears meanwhile.
   static func remove(_ path: String) throws(SystemError) { try remove(path, in: AT_FDCWD, path) }
 
   /// - Parameters:
-  ///   - folder: the descriptor of the folder that has the name.
+  ///   - folder: the descriptor of the folder that contains the name.
   ///   - path: for errors.
   private static func remove(_ name: String, in folder: Int32, _ path: String) throws(SystemError) {
     // Linux says EISDIR where POSIX has EPERM (unlink(2)).
@@ -75,9 +74,9 @@ struct StagingFolder: ~Copyable {
   }
 }
 
-/// A file that is to be written.
+/// A file to be written.
 struct NewFile {
-  /// The path from the folder that it belongs to.
+  /// The path from the folder to which it belongs.
   let name: String
   let content: [UInt8]
   /// Whether only its owner may read it (mode 0600), or everyone (0644).

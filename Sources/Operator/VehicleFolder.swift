@@ -18,53 +18,53 @@ import SystemIO
 package struct VehicleFolder: Sendable {
   package let path: String
 
-  /// - Parameter path: as people see it in errors; the folder need not exist yet.
+  /// - Parameter path: as shown in errors; the folder need not exist yet.
   package init(_ path: String) {
     var path = path
     while path.hasSuffix("/"), path != "/" { path.removeLast() }
     self.path = path.isEmpty ? "." : path
   }
 
-  /// A path from this folder, as the caller sees it.
+  /// A path from this folder, in the caller's form.
   package func path(_ name: String) -> String { "\(path)/\(name)" }
 
-  /// What the folder is called.
+  /// The name of the folder.
   package var name: String { Files.name(of: path) }
 
   /// What becomes worthless when the vehicle is replaced.
   package struct Loss: Sendable {
-    /// The vehicle's; nil where nobody can read its file.
+    /// The vehicle's name; nil if its file cannot be read.
     package let name: String?
-    /// The tokens that have not ended; nil where nobody can tell.
+    /// The tokens that have not ended; nil if they are unknown.
     package let tokens: (riders: [String], count: Int)?
-    /// Nil where nobody can tell.
+    /// Nil if it is unknown.
     package let tags: Int?
   }
 
-  /// - Returns: nil where there is nothing of a vehicle.
+  /// - Returns: nil if the folder has no part of a vehicle.
   /// - Throws: `operatorExists`.
   package func loss(now: Int64) throws -> Loss? {
     try checkNoOperator()
-    // Where a run was interrupted after it had taken the vehicle's file away, its loss had been confirmed.
+    // If a run was interrupted after it had moved the vehicle's file away, the loss was already confirmed.
     guard Files.exists(path(VehiclePaths.vehicle)) || !parts.isEmpty && !Files.exists(path(VehiclePaths.staging)) else {
       return nil
     }
     let vehicle = try? readVehicleFile().vehicle
     let tokens = (try? place.ledger())?.current(at: now).filter { vehicle == nil || $0.vehicle == vehicle?.uuid }
-    // In a fleet's ledger nobody can tell which are those of a vehicle without a UUID.
+    // In a fleet's ledger, the tokens of a vehicle without a UUID cannot be identified.
     let known = vehicle == nil && place.isFleet ? nil : tokens
     return Loss(
       name: vehicle?.name, tokens: known.map { (Set($0.map(\.rider)).sorted(), $0.count) },
       tags: try? tagKeys().tags.count)
   }
 
-  /// Throws where an operator of several vehicles is in the folder.
+  /// Throws if the folder belongs to an operator of several vehicles.
   func checkNoOperator() throws(ProvisioningError) {
     if OperatorPlace(path).isFleet { throw .operatorExists(path) }
   }
 
-  /// Throws when a run on this folder was interrupted, so that its files may not belong together, and where it is not a
-  /// vehicle's but that of an operator of several.
+  /// Throws if a run in this folder was interrupted, so that its files may not belong together. Throws also if the
+  /// folder belongs to an operator of several vehicles.
   func checkFinished() throws {
     let staging = path(VehiclePaths.staging)
     if Files.exists(staging) { throw ProvisioningError.unfinished(staging) }
@@ -76,7 +76,7 @@ package struct VehicleFolder: Sendable {
     try VehicleFile(reading: path(VehiclePaths.vehicle))
   }
 
-  /// A part that vehicle.toml had when it was made, and that someone may have removed.
+  /// A part that vehicle.toml had at first, but that somebody may have removed.
   func present<Part>(_ part: Part?, _ name: String) throws -> Part {
     guard let part else {
       throw ConfigurationError(path(VehiclePaths.vehicle), "\(name) is missing")
@@ -97,7 +97,7 @@ package struct VehicleFolder: Sendable {
     return try about(path) { try PrivateKey(pem: pem) }
   }
 
-  /// Whoever hands out access to the vehicle.
+  /// The operator who grants access to the vehicle.
   var place: OperatorPlace {
     let above = OperatorPlace(Files.resolve("../..", in: path))
     return !Files.exists(path(VehiclePaths.tokenKey)) && above.isFleet ? above : OperatorPlace(path)
@@ -119,10 +119,10 @@ enum VehiclePaths {
   static let controller = "stepd.toml"
   static let broker = "mosquitto.conf"
   static let accessList = "mosquitto.acl"
-  /// For systemd and for nftables: what keeps strangers from using up the broker.
+  /// For systemd and for nftables: limits that keep strangers from exhausting the broker.
   static let brokerLimits = "mosquitto-limits.conf"
   static let firewall = "mosquitto.nft"
-  /// Of a fleet: RabbitMQ in place of mosquitto.
+  /// For a fleet: RabbitMQ in place of mosquitto.
   static let rabbit = "rabbitmq.conf"
   static let rabbitTLS = "rabbitmq-advanced.config"
   static let rabbitDefinitions = "rabbitmq-definitions.json"
@@ -143,7 +143,7 @@ enum VehiclePaths {
   static let tagKeys = "keys/tags.json"
   static func beaconSecret(of step: StepID) -> String { "keys/\(step).beacon" }
 
-  /// Who may only see how the steps stand.
+  /// Clients that may only see the steps' status.
   static let watchers = "watchers"
 
   /// The keys that sign certificates and tokens.
@@ -154,22 +154,22 @@ enum VehiclePaths {
   static let previousKey = "operator/previous.jwk"
   static let announced = "operator/next.seq"
   static let ledger = "operator/ledger.json"
-  /// Of an operator of several vehicles.
+  /// For an operator of several vehicles.
   static let fleet = "operator/fleet.json"
   static let vehicles = "vehicles"
-  /// What the fleet's broker keeps over a restart.
+  /// What the fleet's broker keeps across a restart.
   static let data = "data"
   static let handover = "operator/handover"
-  /// Who the operator is to the broker.
+  /// The operator's identity at the broker.
   static let operatorCertificate = "operator/client.pem"
   static let operatorKey = "operator/client.key"
-  /// What vehicles' events are encrypted to, and the events themselves.
+  /// The key to which vehicles' events are encrypted, and the events themselves.
   static let eventKey = "operator/events.jwk"
-  /// The one before, while the operator's keys change.
+  /// The previous key, while the operator's keys change.
   static let previousEventKey = "operator/events.old.jwk"
   static let events = "operator/events"
   static func masterKey(of tag: TagUID) -> String { "operator/tags/\(tag).key" }
-  /// The same, until the tag has taken it.
+  /// The same key, until the tag has accepted it.
   static func newMasterKey(of tag: TagUID) -> String { "operator/tags/\(tag).new" }
 
   static let riders = "riders"

@@ -4,54 +4,54 @@ package import Ranging
 package import StepProtocol
 package import SystemIO
 
-/// A rider on the way to a step. The searches run, and meanwhile the vehicle is asked for a challenge and for its
-/// policy. The first sighting that the vehicle accepts becomes the command.
+/// A rider on the way to a step. While the searches run, the vehicle is asked for a challenge and for its policy. The
+/// first sighting that the vehicle accepts becomes the command.
 ///
-/// **Threads.** One thread makes it and runs it. `want` and `quit` may be called from `tell` and from handlers of its
+/// **Threads.** One thread creates and runs it. `want` and `quit` may be called from `tell` and from handlers of its
 /// loop.
 package final class Approach {
   /// What happens on the way, for the user interface.
   package enum Event {
     case search(ProofMethod, SearchEvent)
-    /// The vehicle has not said yet whether this is enough.
+    /// The vehicle has not said yet whether this sighting is enough.
     case asks(Sighting)
-    /// What was found is not enough, and the searches go on.
+    /// This sighting is not enough, and the searches go on.
     case lacks(Sighting, Shortfall)
-    /// This is enough: it becomes the command.
+    /// This sighting is enough: it becomes the command.
     case sighted(Sighting)
     case request(StepRequest.Update)
-    /// The vehicle holds the step back, because of what is on the road; it will be asked again.
+    /// The vehicle delays the step because of traffic, and will be asked again.
     case waits(StepID, Refusal)
-    /// What the user should know of the calls: a sentence without a full stop.
+    /// Information for the user about the calls: a sentence without a full stop.
     case calls(String)
   }
 
-  /// How an approach ended that no error ended.
+  /// How an approach ended without an error.
   package enum Ending {
     case moved(Sighting, Statement)
-    /// The beacons did not say enough, or nothing was wanted of them, and no other search is left.
+    /// The beacons were not enough, or no step was to move, and no other search is left.
     case undecided(Location, RadioSpec)
-    /// What was found is not enough, and no search is left.
+    /// The sighting is not enough, and no search is left.
     case lacking(Sighting, Shortfall)
     /// The rider did not want to wait any longer.
     case quit
   }
 
-  /// What an approach is for, and when it ends.
+  /// The purpose of an approach, and its limits.
   package struct Goal {
-    /// The steps that may be meant.
+    /// The steps that the rider may want.
     let steps: [StepID]
-    /// Where the rider says that the step is; nil for whichever the rider is at.
+    /// The side that the rider named; nil for the step that the rider is at.
     let side: Side?
     /// Whether the radio plays a recording.
     let isReplay: Bool
-    /// Whether nothing is searched for before the vehicle has answered: it is likely to refuse.
+    /// Whether to search only after the vehicle has answered, because it is likely to refuse.
     let asksFirst: Bool
-    /// Whether the approach goes on after a command.
+    /// Whether the approach continues after a command.
     let goesOn: Bool
-    /// What calls a vehicle that listens for this device; nil for nothing.
+    /// The radio that calls a vehicle that listens for this device; nil for none.
     let calling: RadioSpec?
-    /// For how long to ask again while the vehicle holds the step back because of what is on the road.
+    /// How long to ask again while the vehicle delays the step because of traffic.
     let wait: Duration
 
     package init(
@@ -80,31 +80,31 @@ package final class Approach {
   private var client: RiderClient?
   private var presence: Presence
   private var isSearching = false
-  /// The sighting that the present command rests on.
+  /// The sighting of the present command.
   private var commanded: Sighting?
-  /// The error with which the request to each step ended.
+  /// The error that ended the request to each step.
   private var failures: [StepID: RiderError] = [:]
   private var ending: Ending?
 
   private var sender: CallSender?
   private var senderEvents: Registration?
-  /// Set while nothing but the vehicle's ears is waited for.
+  /// Set while only the vehicle's hearing can still help.
   private var lastWait: Registration?
-  /// How long that may take. Another proof stays good for as long.
+  /// How long that may take. Another proof stays valid for as long.
   private static let patience = Duration.seconds(10)
 
-  /// When the vehicle is not asked again any more, once it has held the step back.
+  /// After the vehicle has delayed the step: when to stop asking again.
   private var waitEnd: ContinuousClock.Instant?
-  /// Until it is asked again.
+  /// The pause before the vehicle is asked again.
   private var pause: Registration?
-  /// How long that takes. What passes a step has left it within a second.
+  /// The length of that pause. A passing vehicle has left the step within a second.
   private static let pauseLength = Duration.milliseconds(500)
-  /// What the last search found, where all have ended.
+  /// The result of the last search, when all have ended.
   private var lastResult: Result<Finding, any Error>?
 
   /// - Parameters:
   ///   - search: not started yet.
-  ///   - interruption: what ends it as a signal does.
+  ///   - interruption: ends the approach as a signal does.
   ///   - connect: connects to the vehicle, on the same loop, for all of the steps.
   package init(
     _ goal: Goal, _ search: PresenceSearch, on loop: EventLoop, _ interruption: Interruption,
@@ -118,10 +118,10 @@ package final class Approach {
     presence = Presence(side: goal.side)
   }
 
-  /// Runs the loop until the step has come to rest, or there is nothing more to wait for.
+  /// Runs the loop until the step has come to rest, or nothing is left to wait for.
   ///
   /// - Parameter target: where the step is to go; nil until the rider says so (`want`).
-  /// - Throws: `RiderError`; where the searches all ended without a sighting, why the last one failed.
+  /// - Throws: `RiderError`; if all searches ended without a sighting, the error of the last one.
   package func run(_ target: Command.Move.Target?, tell: @escaping (Event) throws -> Void) throws -> Ending {
     self.tell = tell
     let watch = try loop.watch(interruption.number) { [unowned self] in
@@ -137,7 +137,8 @@ package final class Approach {
       self.tell = { _ in }
     }
     self.target = target
-    // First what takes longest: another thread connects, while others begin to listen and this one seals the questions.
+    // The slowest part comes first: another thread connects, while others begin to listen and this one seals the
+    // questions.
     if target != nil { client = try connect() }
     if !goal.asksFirst { try listen() }
     if client != nil { try ask() }
@@ -146,7 +147,7 @@ package final class Approach {
     return ending!
   }
 
-  /// Has the step opened or closed as soon as a sighting is enough. Does nothing while a command is under way.
+  /// Opens or closes the step as soon as a sighting is enough. Does nothing while a command is under way.
   package func want(_ target: Command.Move.Target) throws {
     guard commanded == nil, pause == nil else { return }
     let isNew = client == nil
@@ -159,7 +160,7 @@ package final class Approach {
   /// Whether a command is under way.
   package var isCommanding: Bool { commanded != nil || pause != nil }
 
-  /// Ends the approach. A command that is under way is interrupted, with an error that says so.
+  /// Ends the approach. Interrupts a command that is under way, with an error that says so.
   package func quit() throws {
     if try !interruptCommand() { end(.quit) }
   }
@@ -174,7 +175,7 @@ package final class Approach {
   private func listen() throws {
     isSearching = true
     try search.start(on: loop) { [unowned self] method, event in
-      // What is commanded is not searched for any more, unless the vehicle has it wait.
+      // The search ends with the command, unless the vehicle delays the step.
       if commanded == nil || goal.goesOn { try tell(.search(method, event)) }
       switch event {
       case .note, .waiting: return
@@ -187,7 +188,7 @@ package final class Approach {
   }
 
   private func take(_ update: StepRequest.Update, of step: StepID) throws {
-    // A failure of one step is not shown: the error that ends the whole run is.
+    // Does not show the failure of one step: the error that ends the whole run is shown.
     if case .failed = update {} else { try tell(.request(update)) }
     switch update {
     case .send, .commanded: return
@@ -231,8 +232,8 @@ package final class Approach {
     sender?.call(call)
   }
 
-  /// Whether the vehicle is asked once more: something comes towards the step, and the rider has time. The searches go
-  /// on meanwhile, so the next command has a fresh proof.
+  /// Whether to ask the vehicle again: something comes towards the step, and the rider has time. The searches go on
+  /// meanwhile, so the next command has a fresh proof.
   private func waits(after error: RiderError, at step: StepID) throws -> Bool {
     guard case .refused(let refusal, _) = error, refusal.code == .approaching || refusal.code == .blind,
       refusal.retryCanHelp, goal.wait > .zero
@@ -250,7 +251,7 @@ package final class Approach {
     return true
   }
 
-  /// The command is obeyed, or will not be.
+  /// The vehicle has obeyed the command, or will not obey it.
   private func endSearch() {
     if !goal.goesOn { search.stop() }
     sender?.stop()
@@ -265,8 +266,8 @@ package final class Approach {
   /// Gives the vehicle time to hear this device.
   ///
   /// - Parameters:
-  ///   - sighting: what was found before the wait.
-  ///   - shortfall: why that is not enough.
+  ///   - sighting: the sighting before the wait.
+  ///   - shortfall: why that sighting is not enough.
   private func waitForEars(_ sighting: Sighting, _ shortfall: Shortfall) {
     guard lastWait == nil else { return }
     lastWait = loop.schedule(at: .now + Self.patience) { [unowned self] in
@@ -276,23 +277,23 @@ package final class Approach {
       case .lacks(let sighting, let shortfall): end(.lacking(sighting, shortfall))
       // The vehicle heard the device at another step, and now hears it nowhere.
       case .nothing: end(.lacking(sighting, shortfall))
-      // The answer comes, or the request fails.
+      // The answer arrives later, or the request fails.
       case .asks, .suffices: break
       }
     }
   }
 
-  /// Commands, if that can be done now.
+  /// Sends the command, if that is possible now.
   private func proceed() throws {
     guard commanded == nil, pause == nil, let target, let client, ending == nil else { return }
     switch presence.verdict {
     case .suffices(let sighting):
-      // Its request has ended: nothing would be sent, and nothing would come.
+      // The request to this step has ended: a command would not be sent, and no answer would come.
       if let error = failures[sighting.step.id] { return try fail(error) }
       commanded = sighting
       try tell(.sighted(sighting))
       try client.present(sighting, to: target)
-      // Last: to give a radio back takes time.
+      // Last, because releasing a radio takes time.
       if goal.wait == .zero { endSearch() }
     case .asks(let sighting):
       if let error = failures[sighting.step.id] { return try fail(error) }
@@ -314,7 +315,7 @@ package final class Approach {
     guard commanded == nil, pause == nil else { return }
     if case .nothing = presence.verdict {} else if target != nil { return try proceed() }
     guard case .undecided(let location, let radio) = try result.get() else { return }
-    // A recording ends at once. That the vehicle cannot be reached counts first, and comes when it is known.
+    // A recording ends at once. An unreachable vehicle is the more important error, but is known only later.
     guard target == nil || presence.isAnswered else { return }
     end(.undecided(location, radio))
   }
@@ -325,12 +326,12 @@ package final class Approach {
     forget()
   }
 
-  /// The command has come to its end, and the approach goes on. The client may be the caller.
+  /// The command has ended, and the approach continues. The caller may be the client itself.
   private func forget() {
     let client = client
     stopCalling()
     (target, commanded, self.client, waitEnd) = (nil, nil, nil, nil)
-    // The next answer says where the vehicle hears the device then.
+    // The next answer says where the vehicle then hears the device.
     presence.take(heard: nil)
     loop.schedule(at: .now) { [unowned self] in
       client?.close()

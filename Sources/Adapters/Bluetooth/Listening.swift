@@ -20,15 +20,15 @@ struct LiveClock {
   }
 }
 
-/// Reports that were heard and not told yet: one event may carry several.
+/// Reports that were heard but not delivered yet: one event may carry several.
 struct HeardQueue {
   private var reports = AdvertisingReports()
   private var waiting = ArraySlice<Advertisement>()
 
   /// Adds the reports of an HCI event, if it has any.
   ///
-  /// Of a torn event, the reports before the tear are added. It is no error: a capture may hold only so many bytes of
-  /// each packet, and the next event does not depend on it.
+  /// Of a truncated event, it adds the complete reports. That is not an error: a capture may limit the bytes of each
+  /// packet, and the next event does not depend on this one.
   mutating func add(_ event: Span<UInt8>, heardAt time: UnixTime) {
     _ = reports.read(event: event) { address, rssi, data in
       waiting.append(Advertisement(time: time, address: address, rssi: rssi, copying: data))
@@ -45,11 +45,11 @@ struct HeardQueue {
 /// How long a wait may take before the state of the radio, and of this program, is checked.
 let longestWait = Duration.milliseconds(500)
 
-/// When a report was heard that is read now.
+/// The time of hearing for a report that is read now.
 ///
-/// A program that was stopped (SIGSTOP), or whose output nobody reads, finds old reports in its socket. Taken as new,
-/// an old report would prove where someone was, not where they are. So a report counts as heard when there was last
-/// nothing to read, which is never later than it was heard.
+/// After a program was suspended (SIGSTOP), or nobody read its output, old reports wait in its socket. Taken as new, an
+/// old report would prove where somebody was, not where they are. So a late report gets the time at which there was
+/// last nothing to read, which is never later than the true time.
 ///
 /// - Parameter emptied: when there was last nothing to read.
 func timeOfHearing(_ now: ContinuousClock.Instant, emptied: ContinuousClock.Instant) -> ContinuousClock.Instant {
@@ -65,7 +65,7 @@ func waitReadable(
 ) throws(RadioError) -> Bool {
   let ready: [Bool]
   do {
-    // poll(2) passes over a descriptor of -1.
+    // poll(2) ignores a descriptor of -1.
     ready = try waitReadable([descriptor, interruption?.number ?? -1], until: deadline)
   } catch {
     throw .lost(radio: radio, reason: error.reason)

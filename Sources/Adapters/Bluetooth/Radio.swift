@@ -12,18 +12,18 @@ package import Ranging
 /// - A capture's clock is in its records. It starts with the first record, moves on as fast as records can be read, and
 ///   stands still while a pipe is empty. It jumps where the recording clock jumped, in either direction.
 ///
-/// Events come in the order in which they happened. Whoever asks `next(until:)` for one interval after the other gets
-/// the same answers from a replay as from life: what was heard in the interval, then `.deadline`.
+/// Events come in the order in which they happened. A caller that asks `next(until:)` for one interval after the other
+/// gets the same answers from a replay as from a live radio: what was heard in the interval, then `.deadline`.
 ///
 /// ## Waiting
 ///
-/// `next` waits in the kernel only, and hands on a report as soon as it has arrived. A signal ends every wait with
-/// `RadioError.interrupted`, if the radio was opened with an `Interruption`. One wait cannot be ended: the C library's
-/// for a name server, when an H4 stream is opened by a host's name.
+/// `next` waits only in the kernel, and delivers a report as soon as it has arrived. A signal ends every wait with
+/// `RadioError.interrupted`, if the radio was opened with an `Interruption`. One wait cannot be interrupted: the C
+/// library's wait for a name server, when an H4 stream is opened by a host name.
 ///
 /// ## Threads
 ///
-/// A radio has no threads. One thread opens it, asks it and closes it.
+/// A radio has no threads of its own. One thread opens, uses and closes it.
 ///
 /// ## Closing
 ///
@@ -38,20 +38,20 @@ package protocol Radio: AnyObject {
   /// Waits for the next event.
   ///
   /// - Parameter deadline: on the radio's clock, inclusive; nil waits without limit.
-  /// - Throws: `RadioError`; after any but `.interrupted` no event follows.
+  /// - Throws: `RadioError`; after any error except `.interrupted` no event follows.
   func next(until deadline: UnixTime?) throws(RadioError) -> RadioEvent
 
   /// Stops listening and releases the device or file.
   func close()
 }
 
-/// What a radio tells.
+/// An event of a radio.
 package enum RadioEvent: Hashable, Sendable {
   /// An advertisement, of a beacon or of another device.
   case heard(Advertisement)
-  /// The deadline has passed, and everything that was heard until then has been told. The time is that of the radio's
-  /// clock: for a capture, the next record's, which may be much later after a gap. Nothing that is told later was heard
-  /// earlier, unless the capture's clock was set back.
+  /// The deadline has passed, and everything that was heard until then has been delivered. The time is the radio
+  /// clock's: for a capture, the time of the next record, which may be much later after a gap. Later events were not
+  /// heard earlier, unless the capture's clock was set back.
   case deadline(UnixTime)
   /// The capture has no more records; its clock stopped at this time.
   case ended(UnixTime)

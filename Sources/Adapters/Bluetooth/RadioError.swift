@@ -1,7 +1,7 @@
 package import Domain
 package import SystemIO
 
-/// Why a radio cannot be used, or no longer.
+/// Why a radio cannot be used, or can no longer be used.
 package enum RadioError: Failure, Equatable {
   /// A signal ended the wait.
   case interrupted
@@ -10,20 +10,20 @@ package enum RadioError: Failure, Equatable {
 
   /// The capture cannot be opened, read or written (ENOENT, EACCES, EISDIR, EEXIST, ENOSPC…).
   case file(SystemError)
-  /// The file is no btsnoop capture, or its packets cannot be read.
+  /// The file is not a btsnoop capture, or its packets cannot be read.
   case notACapture(path: String, reason: String)
-  /// The capture is torn or overwritten at that byte. Everything before it has been told.
+  /// The capture is truncated or overwritten at that byte. Everything before it has been delivered.
   case damaged(path: String, offset: UInt64, expected: String)
 
   // Adapters of this machine.
 
   /// The kernel has no Bluetooth, or none in this network namespace or container.
   case noBluetooth(radio: String)
-  /// There is no adapter of that number.
+  /// There is no adapter with that number.
   case noAdapter(radio: String)
   /// The adapter is powered off.
   case adapterDown(radio: String)
-  /// Another program has the adapter for itself.
+  /// Another program uses the adapter exclusively.
   case adapterInUse(radio: String)
   /// CAP_NET_RAW is missing.
   case notPermitted(radio: String, program: String)
@@ -40,24 +40,24 @@ package enum RadioError: Failure, Equatable {
   case poweredOff(radio: String)
   /// The bus's policy or bluetoothd does not let this user scan.
   case notAuthorized(radio: String)
-  /// bluetoothd answered with another error; the name is D-Bus's.
+  /// bluetoothd answered with another error; the name is from D-Bus.
   case bluetoothd(radio: String, method: String, name: String, message: String)
 
   // Controllers.
 
-  /// The connection failed; the reason is the resolver's or the kernel's.
+  /// The connection failed; the reason is from the resolver or the kernel.
   case cannotConnect(radio: String, reason: String)
   /// The controller has no Bluetooth Low Energy.
   case noLowEnergy(radio: String)
-  /// The radio can only listen, as a capture.
+  /// The radio can only listen, for example a capture.
   case cannotAdvertise(radio: String)
-  /// The controller cannot send so many beacons at the same time.
+  /// The controller cannot send that many beacons at the same time.
   case tooFewSets(radio: String, sets: Int, beacons: Int)
   /// The controller refused a command (Core 5.4, Vol 1, Part F).
   case refused(radio: String, command: String, status: UInt8)
   /// The controller did not answer a command in time.
   case noAnswer(radio: String, command: String)
-  /// What comes from the controller is not H4: no packet begins with this byte.
+  /// The controller's data is not H4: no packet begins with this byte.
   case garbled(radio: String, offset: UInt64, byte: UInt8)
   /// The connection to the controller, or the adapter itself, went away.
   case lost(radio: String, reason: String)

@@ -1,7 +1,7 @@
 import Domain
 package import SystemIO
 
-/// A radio, as it is written on a command line.
+/// A radio as written on a command line.
 package enum RadioSpec: Hashable, Sendable, CustomStringConvertible {
   /// A Bluetooth adapter of this machine, by its number: `hci0`.
   case hci(UInt16)
@@ -54,7 +54,7 @@ package enum RadioSpec: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Whether it reports every frame live: bluetoothd passes on two in a second, and no list of services.
+  /// Whether it reports every frame live: bluetoothd reports two frames per second, and no list of services.
   package var hearsEveryFrame: Bool {
     switch self {
     case .hci, .h4: true
@@ -67,7 +67,7 @@ package enum RadioSpec: Hashable, Sendable, CustomStringConvertible {
   /// - Parameters:
   ///   - interruption: ends every wait, also while opening.
   ///   - tell: gets notices for the user that do not end anything: a sentence without a full stop.
-  ///   - trace: gets what is heard, byte by byte, a line each; nil where nobody wants that.
+  ///   - trace: gets what is heard, byte by byte, in lines; nil if it is not wanted.
   package func open(
     interruption: Interruption? = nil, tell: @escaping (String) -> Void = { _ in }, trace: ((String) -> Void)? = nil
   ) throws(RadioError) -> any Radio {
@@ -98,7 +98,7 @@ extension String {
 }
 
 extension UInt16 {
-  /// Digits only, without a sign and without leading zeros.
+  /// Digits only, without a sign or leading zeros.
   fileprivate init?(decimal text: some StringProtocol) {
     guard text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), text == "0" || !text.hasPrefix("0") else { return nil }
     self.init(text)
@@ -120,7 +120,7 @@ package enum StreamAddress: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// A text that is not a radio.
+/// A text that does not name a radio.
 package struct MalformedRadioSpec: Error, Equatable, CustomStringConvertible {
   package let text: String
   /// What is wrong with the text, or what was expected.

@@ -1,19 +1,19 @@
-/// The bytes of a stream that came and were not taken yet, and where in the stream they are.
+/// The bytes of a stream that have arrived but have not been taken, and their position in the stream.
 struct StreamBuffer: Sendable {
-  /// Those that were not taken begin at `position`.
+  /// The bytes that have not been taken begin at `position`.
   private(set) var bytes: [UInt8] = []
   private(set) var position = 0
   /// How many bytes of the stream came before `bytes`.
   private var dropped: UInt64 = 0
 
-  /// How many bytes were not taken yet.
+  /// The number of bytes that have not been taken.
   var count: Int { bytes.count - position }
-  /// Where in the stream the next byte is.
+  /// The position of the next byte in the stream.
   var offset: UInt64 { dropped + UInt64(position) }
-  /// How many bytes of the stream came so far.
+  /// The number of stream bytes so far.
   var end: UInt64 { dropped + UInt64(bytes.count) }
 
-  /// Adds what was read, and lets go of what was taken.
+  /// Adds new bytes, and drops those that were taken.
   mutating func append(_ new: UnsafeRawBufferPointer) {
     dropped += UInt64(position)
     bytes.removeSubrange(..<position)
@@ -21,9 +21,9 @@ struct StreamBuffer: Sendable {
     bytes += new
   }
 
-  /// Takes so many bytes.
+  /// Takes a number of bytes.
   ///
-  /// - Returns: where they are in `bytes`, until something is appended.
+  /// - Returns: their range in `bytes`, valid until something is appended.
   mutating func take(_ count: Int) -> Range<Int> {
     defer { position += count }
     return position..<position + count

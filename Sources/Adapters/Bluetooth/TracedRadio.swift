@@ -2,18 +2,18 @@ import Domain
 import Encoding
 import Ranging
 
-/// Wraps another radio, and tells each advertisement as it came before handing it on.
+/// Wraps another radio, and traces each received advertisement before passing it on.
 ///
 /// Anybody can send any number of advertisements. So at most `mostPerSecond` are traced in each second of the radio's
-/// clock, and then the number of the others. iBeacons have a count of their own, so that others cannot crowd them out.
+/// clock, followed by the number of the others. iBeacons are counted separately, so that others cannot crowd them out.
 final class TracedRadio: Radio {
   private let radio: any Radio
   private let name: String
   private let trace: (String) -> Void
 
-  /// Of iBeacons, and of others.
+  /// The limit for iBeacons, and the same for others.
   static let mostPerSecond = 10
-  /// The second on the radio's clock, and what was told in it.
+  /// The present second on the radio's clock, and the counts in it.
   private var second: Int64?
   private var told = (beacons: 0, others: 0)
   private var untold = 0

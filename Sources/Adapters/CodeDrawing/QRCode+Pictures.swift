@@ -2,18 +2,18 @@ import CZlib
 import Encoding
 
 extension QRCode {
-  /// A picture (PNG, ISO/IEC 15948) in black and white with the quiet zone. It states its resolution, so that programs
-  /// print it in true size.
+  /// A black-and-white picture (PNG, ISO/IEC 15948) with the quiet zone. It states its resolution, so that programs
+  /// print it in its true size.
   ///
   /// - Parameters:
   ///   - size: millimetres, of the code without its quiet zone.
-  ///   - resolution: about how many pixels an inch has; each module is a whole number of pixels, at least one.
+  ///   - resolution: approximate pixels per inch; each module is a whole number of pixels, at least one.
   package func png(size: Double, resolution: Double = 300) -> [UInt8] {
     let scale = max(1, Int((size / 25.4 * resolution / Double(side)).rounded()))
     let width = (side + 2 * Self.quietZone) * scale
     let pixelsPerMetre = Double(side * scale) / size * 1000
 
-    // 11.2.2: one bit a pixel, grey, and the methods that there are.
+    // 11.2.2: one bit per pixel, grey, and the only defined methods.
     let header = UInt32(width).bigEndianBytes + UInt32(width).bigEndianBytes + [1, 0, 0, 0, 0]
     let pixels = UInt32(pixelsPerMetre.rounded())
     let density = pixels.bigEndianBytes + pixels.bigEndianBytes + [1]
@@ -26,7 +26,7 @@ extension QRCode {
       + chunk("IDAT", deflated(lines)) + chunk("IEND", [])
   }
 
-  /// A line of pixels, eight in a byte, of which light ones are 1.
+  /// A line of pixels, eight per byte; light pixels are 1.
   private func line(_ row: Int, scale: Int, width: Int) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: (width + 7) / 8)
     for pixel in 0..<width where !self[row: row, column: pixel / scale - Self.quietZone] {
@@ -43,11 +43,11 @@ private func chunk(_ type: String, _ data: [UInt8]) -> [UInt8] {
   return UInt32(data.count).bigEndianBytes + content + checksum.bigEndianBytes
 }
 
-/// In the format of zlib (RFC 1950), which PNG takes.
+/// The zlib format (RFC 1950), which PNG uses.
 private func deflated(_ bytes: [UInt8]) -> [UInt8] {
   var count = compressBound(uLong(bytes.count))
   return [UInt8](unsafeUninitializedCapacity: Int(count)) { buffer, initialized in
-    // It fails only for want of memory or room, and there is room.
+    // It fails only for lack of memory or room, and there is enough room.
     precondition(compress(buffer.baseAddress, &count, bytes, uLong(bytes.count)) == Z_OK)
     initialized = Int(count)
   }
@@ -72,7 +72,7 @@ extension QRCode {
   }
 }
 
-/// A number with at most three decimals, and no exponent, as drawings are written in.
+/// A number with at most three decimals and no exponent, as drawing formats need it.
 func decimal(_ value: Double) -> String {
   let thousandths = Int((value * 1000).rounded())
   let (whole, rest) = abs(thousandths).quotientAndRemainder(dividingBy: 1000)
@@ -82,18 +82,18 @@ func decimal(_ value: Double) -> String {
 }
 
 extension QRCode {
-  /// How many columns of a terminal it takes.
+  /// The number of terminal columns that it takes.
   package var columns: Int { side + 2 * Self.quietZone }
 
-  /// The code in half blocks, two modules above each other in a character, with its quiet zone.
+  /// The code in half blocks, two modules above each other per character, with its quiet zone.
   ///
-  /// - Parameter isColored: black on white by attributes (ECMA-48, 8.3.117), whatever the terminal's own colors are.
-  ///   Without them the blocks are the light modules, which is right where the background is dark.
+  /// - Parameter isColored: black on white by attributes (ECMA-48, 8.3.117), independent of the terminal's own colors.
+  ///   Without attributes the blocks are the light modules, which is right on a dark background.
   package func lines(isColored: Bool) -> [String] {
     let all = -Self.quietZone..<side + Self.quietZone
     return stride(from: all.lowerBound, to: all.upperBound, by: 2).map { row in
       let blocks = all.map { column in
-        // Below the last row of an odd number there is nothing, which is as good as light.
+        // Below the last of an odd number of rows there is nothing, which counts as light.
         let isDark = (self[row: row, column: column], self[row: row + 1, column: column])
         return switch isColored ? isDark : (!isDark.0, !isDark.1 && row + 1 < all.upperBound) {
         case (true, true): "█"

@@ -4,7 +4,7 @@ import Glibc
 
 /// A QR code (ISO/IEC 18004): a square of dark and light modules.
 package struct QRCode: Equatable, Sendable {
-  /// How much of a code may be unreadable: about 7, 15, 25 or 30 percent.
+  /// The share of a code that may be unreadable: about 7, 15, 25 or 30 percent.
   package enum Level: String, CaseIterable, Sendable {
     case low = "L"
     case medium = "M"
@@ -14,7 +14,7 @@ package struct QRCode: Equatable, Sendable {
 
   package enum Failure: Domain.Failure, Equatable {
     case empty
-    /// More bytes than the largest code holds at this level.
+    /// More bytes than the largest code can hold at this level.
     case tooLong(bytes: Int, level: Level)
     case outOfMemory
 
@@ -34,9 +34,9 @@ package struct QRCode: Equatable, Sendable {
   /// The width of the light margin that a code needs, in modules (ISO/IEC 18004, 9.1).
   package static let quietZone = 4
 
-  /// How many modules each side has: 21 to 177.
+  /// The number of modules per side: 21 to 177.
   package let side: Int
-  /// Row by row from the top left; whether each is dark.
+  /// Row by row from the top left; true for dark.
   private let modules: [Bool]
 
   /// The smallest code that holds the bytes.
@@ -48,11 +48,11 @@ package struct QRCode: Equatable, Sendable {
     }
     defer { QRcode_free(code) }
     side = Int(code.pointee.width)
-    // The lowest bit says whether a module is dark; the others say what it is for.
+    // The lowest bit says whether a module is dark; the others describe its function.
     modules = UnsafeBufferPointer(start: code.pointee.data, count: side * side).map { $0 & 1 == 1 }
   }
 
-  /// Whether a module is dark; those around the code are light.
+  /// Whether a module is dark; modules outside the code are light.
   package subscript(row row: Int, column column: Int) -> Bool {
     (0..<side).contains(row) && (0..<side).contains(column) && modules[row * side + column]
   }

@@ -3,8 +3,8 @@ package import SystemIO
 
 /// Reads codes from a picture, or from a camera as they come into view.
 ///
-/// A picture is whatever somebody shows or sends, and C libraries read it. So they do it in a process of their own that
-/// can do nothing else (`stepctl-qr`), and only the content of codes comes back from it.
+/// A picture may come from anybody, and C libraries read it. So a separate process reads it that can do nothing else
+/// (`stepctl-qr`), and only the content of codes comes back.
 package struct CodeReader: ~Copyable {
   private let source: String
   private let deadline: ContinuousClock.Instant?
@@ -12,8 +12,8 @@ package struct CodeReader: ~Copyable {
 
   /// - Parameters:
   ///   - patience: how long to look through a camera.
-  ///   - interruption: what ends a wait.
-  ///   - decoder: the path of stepctl-qr, where it is not beside this program.
+  ///   - interruption: ends a wait.
+  ///   - decoder: the path of stepctl-qr, if it is not beside this program.
   package init(
     _ source: borrowing CodeSource, patience: Duration, interruption: Interruption? = nil, decoder: String? = nil
   ) throws(CodeReaderError) {
@@ -36,9 +36,9 @@ package struct CodeReader: ~Copyable {
     }
   }
 
-  /// The content of the next code, each once; nil when there are no more. A camera has no last one.
+  /// The content of the next code, each code once; nil if there are no more. A camera never ends.
   ///
-  /// - Parameter progress: is told every second or so how much time is left to look through a camera.
+  /// - Parameter progress: called about every second with the time that is left for the camera.
   package mutating func next(progress: (Duration) -> Void = { _ in }) throws(CodeReaderError) -> [UInt8]? {
     while true {
       let left = deadline.map { ContinuousClock.now.duration(to: $0) }

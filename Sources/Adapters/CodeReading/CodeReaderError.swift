@@ -1,17 +1,17 @@
 package import Domain
 package import SystemIO
 
-/// Why no code was read. Each says where it was to come from.
+/// Why no code was read. Each case names the source.
 package enum CodeReaderError: Failure, Equatable {
   /// The file, or the camera, cannot be opened.
   case system(SystemError)
   case noSuchCamera(String)
   case flaw(PictureFlaw, String)
-  /// Standard input is a terminal, where nobody can type a picture.
+  /// Standard input is a terminal, which cannot deliver a picture.
   case terminal
-  /// Reading the picture took too much time or memory, or broke the program that reads it.
+  /// Reading the picture took too much time or memory, or crashed the program that reads it.
   case gaveUp(String)
-  /// The camera showed no code that is wanted.
+  /// The camera showed no suitable code.
   case timedOut(String)
   /// The program that reads pictures is not installed.
   case noDecoder
@@ -69,22 +69,22 @@ package enum CodeReaderError: Failure, Equatable {
 package enum PictureFlaw: UInt8, Error, CaseIterable {
   /// Neither PNG nor JPEG.
   case unknownFormat = 1
-  /// It breaks the rules of its format.
+  /// The picture violates its format.
   case damaged
-  /// More bytes or more pixels than are looked at.
+  /// More bytes or more pixels than are accepted.
   case tooLarge
   case outOfMemory
-  /// It cannot be read at all.
+  /// The picture cannot be read at all.
   case unreadable
-  /// The device takes no pictures, or gives them in no form that can be read.
+  /// The device takes no pictures, or none in a supported format.
   case noCamera
   /// The camera stopped, or something else is using it.
   case cameraFailed
-  /// stepctl-qr cannot give up its system calls here, so that it reads nothing (`Confinement`).
+  /// stepctl-qr cannot give up its system calls here, so it reads nothing (`Confinement`).
   case unconfined
   /// No bytes at all.
   case empty
-  /// Formats that people take for pictures, and that are not read.
+  /// Formats that people use for pictures, but that are not supported.
   case heif, webp, gif, tiff, bmp, pdf, svg
 
   fileprivate var isOfTheCamera: Bool {

@@ -1,12 +1,12 @@
 import Glibc
 import SystemIO
 
-/// Where codes come from: a picture in a file or on standard input, or a camera.
+/// The source of codes: a picture in a file or on standard input, or a camera.
 package struct CodeSource: ~Copyable {
   /// The major number of Video4Linux's devices (Linux, Documentation/admin-guide/devices.txt).
   private static let videoDevices: UInt = 81
 
-  /// As people see it in errors.
+  /// Its name in errors.
   package let name: String
   package let isCamera: Bool
   let file: Descriptor
@@ -17,7 +17,7 @@ package struct CodeSource: ~Copyable {
     do {
       return text == "-" ? try standardInput() : try file(text)
     } catch {
-      // A camera that is not plugged in has no device, or one that cannot be opened.
+      // An unplugged camera has no device, or one that cannot be opened.
       let isMissing = text.hasPrefix("/dev/") && [ENOENT, ENODEV, ENXIO].contains(error.code)
       throw isMissing ? .noSuchCamera(text) : .system(error)
     }
@@ -34,7 +34,7 @@ package struct CodeSource: ~Copyable {
     _ = try check("open", path) { stat(path, &status) }
     if status.st_mode & S_IFMT == S_IFDIR { throw SystemError("read", path, code: EISDIR) }
     let isCamera = status.st_mode & S_IFMT == S_IFCHR && major(status.st_rdev) == videoDevices
-    // A named pipe that nobody writes to must not hold up this process: what reads it will wait.
+    // A named pipe without a writer must not block this process: the process that reads it will wait.
     let file = try Descriptor.open(path, (isCamera ? O_RDWR : O_RDONLY) | O_NONBLOCK)
     let number = file.number
     _ = try check("open", path) { fcntl(number, F_SETFL, 0) }

@@ -1,15 +1,15 @@
 package import Encoding
 
-/// What stepctl-qr says of a picture, or of one camera picture after another, each as a message of `Frames`.
+/// A reply of stepctl-qr about a picture, or about one camera picture after another. Each is a message of `Frames`.
 package enum DecoderReply: Equatable, Sendable {
-  /// The content of a code that was not said before.
+  /// The content of a code that was not reported before.
   case code([UInt8])
-  /// Nothing more can be found out.
+  /// Nothing more can be found.
   case flaw(PictureFlaw)
-  /// There are no more codes. Without it, stepctl-qr was ended.
+  /// There are no more codes. If this is missing, stepctl-qr was killed.
   case end
 
-  /// Bytes of the longest reply: no code holds more than 7089 digits, at version 40-L (ISO/IEC 18004, 7.1).
+  /// Size of the longest reply, bytes: a code holds at most 7089 digits, in version 40-L (ISO/IEC 18004, 7.1).
   package static let longest = 1 + 7089
 
   package var body: [UInt8] {

@@ -2,15 +2,15 @@ import CCurl
 import Glibc
 import SystemIO
 
-/// The functions of libcurl(3) that are used.
+/// The functions of libcurl(3) that this program uses.
 ///
-/// libcurl brings thirty libraries with it, which take 8 to 22 ms to load. It is loaded when a server is asked.
+/// libcurl depends on thirty libraries, which take 8 to 22 ms to load. So it is loaded only when a server is asked.
 struct CurlLibrary: Sendable {
   let easyInit: curl_easy_init_f
   let easyReset: curl_easy_reset_f
   let easyCleanup: curl_easy_cleanup_f
   let easyError: curl_easy_strerror_f
-  /// Functions with variable arguments, which the shim calls. They are addresses of code, which nobody writes to, so
+  /// Functions with variable arguments, which the shim calls. They are addresses of code, which nobody changes, so
   /// every thread may use them.
   nonisolated(unsafe) let setOption: UnsafeMutableRawPointer
   nonisolated(unsafe) let getInfo: UnsafeMutableRawPointer
@@ -26,14 +26,14 @@ struct CurlLibrary: Sendable {
 
   private static let file = "libcurl.so.4"
 
-  /// Loads it on another thread, for whoever will need it and has something else to do until then: the loader lets a
-  /// second caller wait for the first. A failure is `init`'s to tell.
+  /// Loads libcurl on another thread, for a caller that needs it later: the loader makes a second caller wait for the
+  /// first. `init` reports a failure.
   static func loadAhead() {
     try? DetachedThread.startAhead { _ = dlopen(file, RTLD_LAZY) }
   }
 
   init() throws(HTTPError) {
-    // Few of the thirty libraries' functions are called, and each is looked up when it is.
+    // Lazy, because few of the thirty libraries' functions are ever called.
     guard let library = dlopen(Self.file, RTLD_LAZY) else { throw .noLibrary(Self.reason) }
     func symbol(_ name: String) throws(HTTPError) -> UnsafeMutableRawPointer {
       guard let symbol = dlsym(library, "curl_\(name)") else { throw .noLibrary(Self.reason) }

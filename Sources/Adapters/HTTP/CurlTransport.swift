@@ -2,10 +2,9 @@ import CCurl
 import Glibc
 package import SystemIO
 
-/// Requests by libcurl: HTTPS only, the certificate always checked, no redirects, no more bytes and no longer than
-/// asked.
+/// Requests by libcurl: HTTPS only, the certificate always checked, no redirects, and limits on size and time.
 ///
-/// It keeps its connection, so that a command's requests after the first are quick. One thread uses it.
+/// It keeps its connection, so that a command's later requests are quick. One thread uses it.
 package final class CurlTransport: HTTPTransport {
   private let library: CurlLibrary
   private let easy: UnsafeMutableRawPointer
@@ -17,7 +16,7 @@ package final class CurlTransport: HTTPTransport {
   /// How long a connection may take, milliseconds.
   private static let connecting = 10_000
 
-  /// Begins to load libcurl, which takes longer than anything else at the start of a command that asks a server.
+  /// Begins to load libcurl, which is the slowest part of starting a command that asks a server.
   package static func loadAhead() { CurlLibrary.loadAhead() }
 
   /// Loads libcurl.
@@ -40,7 +39,7 @@ package final class CurlTransport: HTTPTransport {
   }
 
   deinit {
-    // The connection is the multi handle's, and goes with it.
+    // The connection belongs to the multi handle, and ends with it.
     library.easyCleanup(easy)
     _ = library.multiCleanup(multi)
   }
@@ -49,35 +48,35 @@ package final class CurlTransport: HTTPTransport {
     let transfer = Transfer(limit: request.limit)
     prepare(request.url, within: limit, transfer)
     if let authorities {
-      // CURLOPT_CAPATH has a default, which would go on to be trusted.
+      // CURLOPT_CAPATH has a default, which would still be trusted.
       _ = shim_set_pointer(library.setOption, easy, CURLOPT_CAPATH, nil)
       let isSet = authorities.withUnsafeBytes {
         shim_set_authorities(library.setOption, easy, $0.baseAddress, $0.count)
       }
-      // A libcurl older than 7.77 would go on with the system's.
+      // A libcurl older than 7.77 would still trust the system's.
       guard isSet == CURLE_OK else { throw .unusableAuthorities }
     }
     set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
-    // libcurl repeats a request by itself on connections that it kept, and on no others.
+    // libcurl repeats a request by itself only on a reused connection.
     set(CURLOPT_FRESH_CONNECT, request.isOnce ? 1 : 0)
-    // A POST without a body says that it has none.
+    // A POST without a body must say so.
     if let body = request.body ?? (request.method == .post ? [] : nil) {
       set(CURLOPT_POST, 1)
       set(CURLOPT_POSTFIELDSIZE, body.count)
-      // libcurl copies it. Without a pointer, it would not take an empty body for a body.
+      // libcurl copies it. Without a pointer, libcurl would not recognise an empty body.
       (body + [0]).withUnsafeBytes { bytes in
         _ = shim_set_pointer(library.setOption, easy, CURLOPT_COPYPOSTFIELDS, bytes.baseAddress)
       }
     }
     var list: UnsafeMutablePointer<curl_slist>?
-    // Without `Expect`, a large body is not held back.
+    // An empty `Expect` keeps libcurl from delaying a large body.
     for header in request.headers + [.init("Expect", "")] {
       list = library.listAppend(list, header.value.isEmpty ? "\(header.name):" : "\(header.name): \(header.value)")
     }
     _ = shim_set_pointer(library.setOption, easy, CURLOPT_HTTPHEADER, list)
     defer { library.listFree(list) }
 
-    // Both callbacks get it, and never nil.
+    // Both callbacks get this pointer, which is never nil.
     let context = Unmanaged.passUnretained(transfer).toOpaque()
     _ = shim_set_pointer(library.setOption, easy, CURLOPT_WRITEDATA, context)
     _ = shim_set_callback(library.setOption, easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
@@ -98,7 +97,7 @@ package final class CurlTransport: HTTPTransport {
     prepare(url, within: limit, transfer)
     set(CURLOPT_SSL_VERIFYPEER, 0)
     set(CURLOPT_SSL_VERIFYHOST, 0)
-    // It ends after the handshake, and the connection is never used again.
+    // The connection ends after the handshake, and is never used again.
     set(CURLOPT_CONNECT_ONLY, 1)
     set(CURLOPT_CERTINFO, 1)
     try perform(url, transfer)
@@ -126,7 +125,7 @@ package final class CurlTransport: HTTPTransport {
     _ = value.withCString { shim_set_pointer(library.setOption, easy, option, $0) }
   }
 
-  /// What holds for every request. Certificates are checked unless told otherwise.
+  /// The settings of every request. Certificates are checked unless the caller changes that.
   private func prepare(_ url: String, within limit: Duration, _ transfer: Transfer) {
     library.easyReset(easy)
     set(CURLOPT_URL, url)
@@ -134,7 +133,7 @@ package final class CurlTransport: HTTPTransport {
     set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
     set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
     set(CURLOPT_USERAGENT, agent)
-    // No signal handlers, and no wait for a name server's answer at the end.
+    // No signal handlers, and no wait at the end for a name server's answer.
     set(CURLOPT_NOSIGNAL, 1)
     set(CURLOPT_QUICK_EXIT, 1)
     let milliseconds = max(1, Int(limit.roundedUpToMilliseconds))
@@ -152,7 +151,7 @@ package final class CurlTransport: HTTPTransport {
       _ = library.multiPerform(multi, &running)
       if running == 0 { break }
       if interruption?.isPending == true { throw .interrupted }
-      // It ends when the connection moves, when a limit of libcurl's is reached, or with a signal.
+      // The wait ends with activity on the connection, at one of libcurl's limits, or with a signal.
       var signal = curl_waitfd(fd: interruption?.number ?? -1, events: Int16(CURL_WAIT_POLLIN), revents: 0)
       _ = library.multiPoll(multi, &signal, interruption == nil ? 0 : 1, 60_000, nil)
     }
@@ -193,13 +192,13 @@ package final class CurlTransport: HTTPTransport {
   }
 }
 
-/// What has come of an answer. libcurl's callbacks copy into it, and say by their result whether to go on.
+/// The received part of an answer. libcurl's callbacks copy into it; their results say whether to continue.
 private final class Transfer {
   let limit: Int
   private(set) var headers: [String: String] = [:]
   private(set) var body: [UInt8] = []
   private(set) var isTooLarge = false
-  /// libcurl's words for what went wrong.
+  /// libcurl's words for the error.
   let reason: UnsafeMutableBufferPointer<CChar>
 
   init(limit: Int) {
@@ -219,11 +218,11 @@ private final class Transfer {
     return count
   }
 
-  /// A line with its end. libcurl limits their number and their size.
+  /// A header line with its line end. libcurl limits their number and size.
   func take(header bytes: UnsafeMutablePointer<CChar>?, _ count: Int) -> Int {
     let line = String(decoding: UnsafeRawBufferPointer(start: bytes, count: count), as: UTF8.self)
     guard let colon = line.firstIndex(of: ":") else {
-      // The line of another status, as after 100.
+      // The status line of a further response, for example after 100.
       headers = line.hasPrefix("HTTP/") ? [:] : headers
       return count
     }

@@ -1,7 +1,7 @@
 package import Domain
 package import SystemIO
 
-/// A request (RFC 9110). The adapter adds what every request of this program has.
+/// A request (RFC 9110). The adapter adds the headers that all requests of this program have.
 package struct HTTPRequest: Equatable, Sendable {
   package enum Method: String, Sendable {
     case get = "GET"
@@ -26,7 +26,7 @@ package struct HTTPRequest: Equatable, Sendable {
   package var headers: [Header]
   /// Nil for a request without a body.
   package var body: [UInt8]?
-  /// The largest body of an answer that is taken, bytes.
+  /// The largest accepted body of an answer, bytes.
   package var limit: Int
   /// Whether the request must not be sent twice. Any other request is repeated if a reused connection turns out closed.
   package var isOnce = false
@@ -40,10 +40,10 @@ package struct HTTPRequest: Equatable, Sendable {
   }
 }
 
-/// An answer, whole.
+/// A complete answer.
 package struct HTTPResponse: Equatable, Sendable {
   package let status: Int
-  /// By name in lower case; of a repeated one the last.
+  /// By name in lower case; the last one if a name is repeated.
   package let headers: [String: String]
   package let body: [UInt8]
 
@@ -54,36 +54,36 @@ package struct HTTPResponse: Equatable, Sendable {
   }
 }
 
-/// What carries requests: libcurl, or what a test plays.
+/// Carries requests: libcurl, or a test double.
 package protocol HTTPTransport: AnyObject {
-  /// Sends a request and waits for the whole answer, whatever its status. Redirects are not followed.
+  /// Sends a request and waits for the complete answer, whatever its status. Does not follow redirects.
   ///
-  /// - Parameter limit: how long it may take, to the last byte.
+  /// - Parameter limit: the time limit, to the last byte.
   func send(_ request: HTTPRequest, within limit: Duration) throws(HTTPError) -> HTTPResponse
 
-  /// The certificates that a server shows in the handshake, PEM, its own first. Nothing is sent, and nothing is
-  /// trusted: they are for people to look at.
+  /// The certificates that a server presents in the handshake, PEM, its own first. Nothing is sent and nothing is
+  /// trusted: they are only to be shown to people.
   func presentedCertificates(by url: String, within limit: Duration) throws(HTTPError) -> [String]
 }
 
 /// Why there is no answer.
 package enum HTTPError: Failure, Equatable {
-  /// libcurl is not there; the loader's words.
+  /// libcurl cannot be loaded; the loader's words.
   case noLibrary(String)
-  /// Nobody listens, or the name is not known. Nothing was sent.
+  /// Nobody listens, or the name is unknown. Nothing was sent.
   case unreachable(host: String, String)
   /// This computer does not know the authority that issued the server's certificate. Nothing was sent.
   case unknownAuthority(host: String)
-  /// It is by none of the authorities that count for this server. Nothing was sent.
+  /// The certificate is from none of the authorities that are trusted for this server. Nothing was sent.
   case otherAuthority(host: String)
   /// TLS failed in another way: another name, an expired certificate. Nothing was sent.
   case untrusted(host: String, String)
-  /// The request may have arrived; the answer has not.
+  /// The request may have arrived; the answer did not.
   case lost(host: String, String)
   case timedOut(host: String)
   /// The body is larger than the limit, bytes.
   case tooLarge(host: String, limit: Int)
-  /// No certificate is in what was given as the authorities.
+  /// The given authorities contain no certificate.
   case unusableAuthorities
   case interrupted
   case system(SystemError)

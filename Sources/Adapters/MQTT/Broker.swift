@@ -1,13 +1,13 @@
-/// An MQTT broker: where it listens, and how the two sides prove who they are.
+/// An MQTT broker: its address, and the credentials of both sides.
 public struct Broker: Hashable, Sendable {
   /// The port that IANA registered for MQTT over TLS (secure-mqtt).
   public static let standardPort: UInt16 = 8883
 
-  /// A host name or a numeric address; with TLS the broker's certificate must bear exactly this.
+  /// A host name or a numeric address; with TLS the broker's certificate must contain exactly this.
   public var host: String
   /// 1 to 65535.
   public var port: UInt16
-  /// Nil for a connection in the clear.
+  /// Nil for an unencrypted connection.
   public var tls: TLS?
 
   public init(host: String, port: UInt16, tls: TLS?) {
@@ -18,7 +18,7 @@ public struct Broker: Hashable, Sendable {
 
   /// Reads the TLS files, as connecting would.
   ///
-  /// - Throws: `unusableFile`, for the first of them that cannot serve.
+  /// - Throws: `unusableFile` for the first unusable file.
   package func check() throws(MQTTError) {
     try tls?.checkReadable()
     if let tls { _ = try TLSContext(tls, self) }
@@ -28,7 +28,7 @@ public struct Broker: Hashable, Sendable {
   public struct TLS: Hashable, Sendable {
     /// The certificate authorities, one of which must have issued the broker's certificate.
     public var authority: String
-    /// The client's certificate, with its chain, and the private key to it; nil for none.
+    /// The client's certificate with its chain, and its private key; nil for none.
     public var identity: Identity?
 
     public init(authority: String, identity: Identity?) {
@@ -37,7 +37,7 @@ public struct Broker: Hashable, Sendable {
     }
   }
 
-  /// What a client shows of itself: the paths of its certificate and of the key to it, PEM.
+  /// A client's identity: the paths of its certificate and its private key, PEM.
   public struct Identity: Hashable, Sendable {
     public var certificate: String
     public var key: String

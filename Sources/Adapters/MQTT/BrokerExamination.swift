@@ -3,25 +3,24 @@ import Domain
 import Glibc
 package import SystemIO
 
-/// What a connection to a broker is made of, one part after the other: the name, TCP, TLS, and the broker's
-/// certificate.
+/// Examines a connection to a broker part by part: the name, TCP, TLS, and the broker's certificate.
 ///
-/// Nothing of MQTT is sent: whether the broker lets a client in is seen by connecting.
+/// It sends nothing of MQTT: only a real connection shows whether the broker accepts a client.
 package struct BrokerExamination: Sendable {
-  /// The address that answered, numeric.
+  /// The numeric address that answered.
   package let address: String
-  /// Until TCP was connected.
+  /// The time until TCP was connected.
   package let connecting: Duration
-  /// From then until TLS was. In TLS 1.3 the broker judges the client's certificate after that.
+  /// The time from then until TLS was connected. In TLS 1.3 the broker checks the client's certificate after that.
   package let handshake: Duration
   /// `TLSv1.3`
   package let version: String
-  /// The last second of the broker's certificate, Unix time. TLS refuses a certificate that has not begun.
+  /// The last second of the broker's certificate, Unix time. TLS refuses a certificate that is not valid yet.
   package let certificateEnd: Int64
 
-  /// Connects and ends the connection.
+  /// Connects and closes the connection.
   ///
-  /// - Throws: why the first part that failed did; `SystemError` of ECANCELED at the interruption.
+  /// - Throws: the error of the first part that failed; `SystemError` of ECANCELED at the interruption.
   package init(_ broker: Broker, until deadline: ContinuousClock.Instant, interruption: Interruption) throws {
     guard let tls = broker.tls else { throw MQTTError.tlsFailed(broker, code: 0) }
     try tls.checkReadable()
@@ -51,14 +50,14 @@ package struct BrokerExamination: Sendable {
     connecting = began.duration(to: connected)
     handshake = connected.duration(to: .now)
     version = String(cString: SSL_get_version(session))
-    // Verified, so there is one.
+    // TLS was verified, so there is a certificate.
     guard let certificate = SSL_get1_peer_certificate(session) else { throw MQTTError.lost(broker, .handshake) }
     defer { X509_free(certificate) }
     certificateEnd = seconds(X509_get0_notAfter(certificate)) ?? 0
     SSL_shutdown(session)
   }
 
-  /// Each address of the name in turn, as they were given.
+  /// Tries each address of the name, in the given order.
   ///
   /// - Returns: a descriptor that the caller owns.
   private static func connect(
@@ -118,7 +117,7 @@ package struct BrokerExamination: Sendable {
   }
 }
 
-/// A time of a certificate as Unix time; nil for one that is not readable.
+/// A certificate's time as Unix time; nil if it cannot be read.
 private func seconds(_ text: UnsafePointer<ASN1_TIME>?) -> Int64? {
   var time = tm()
   guard ASN1_TIME_to_tm(text, &time) == 1 else { return nil }
@@ -126,19 +125,19 @@ private func seconds(_ text: UnsafePointer<ASN1_TIME>?) -> Int64? {
 }
 
 extension Broker.TLS {
-  /// A file with certificates, and when all of them are valid, Unix time.
+  /// A file with certificates, and the period in which all of them are valid, Unix time.
   package struct CertificateFile: Equatable, Sendable {
     package let path: String
-    /// The first second of the one that begins last.
+    /// The first second of the certificate that begins last.
     package let begin: Int64
-    /// The last second of the one that ends first.
+    /// The last second of the certificate that ends first.
     package let end: Int64
 
-    /// How long before the end somebody has to know: 30 days.
+    /// How long before the end somebody must be told: 30 days.
     package static let notice: Int64 = 30 * 86_400
   }
 
-  /// The authority's, and the client's if there is one.
+  /// The authority's file, and the client's if there is one.
   package func certificateFiles() throws -> [CertificateFile] {
     try ([(MQTTError.TLSFile.authority, authority)] + (identity.map { [(.certificate, $0.certificate)] } ?? []))
       .map { file, path in

@@ -1,7 +1,7 @@
 import Glibc
 import SystemIO
 
-/// The thread that connects, serves the connection, and connects again, until it has to stop.
+/// The thread that connects, serves the connection, and reconnects, until it has to stop.
 final class ConnectionThread: Sendable {
   private let exchange: Exchange
   private let reconnecting: MQTTConnection.Reconnecting
@@ -44,7 +44,7 @@ final class ConnectionThread: Sendable {
 
   /// One connection, from name resolution to its end.
   ///
-  /// Returns when the program closed it; every other end throws.
+  /// Returns if the program closed the connection; any other end throws.
   private func connect(_ established: inout ContinuousClock.Instant?) throws(MQTTError) {
     let addresses = try resolve(settings.broker.host)
     let tls = try tlsContext()
@@ -54,7 +54,7 @@ final class ConnectionThread: Sendable {
       do {
         return try client.run(connectingTo: address)
       } catch {
-        // A host with addresses of two families may be reachable by one of them only.
+        // A host with addresses of two families may be reachable by only one of them.
         if index + 1 == addresses.count || !error.isBeforeConnection { throw error }
       }
     }
@@ -67,7 +67,7 @@ final class ConnectionThread: Sendable {
     return try TLSContext(files, settings.broker)
   }
 
-  /// The addresses of a host in numbers, in the order in which they are to be tried (RFC 6724).
+  /// The numeric addresses of a host, in the order in which to try them (RFC 6724).
   private func resolve(_ host: String) throws(MQTTError) -> [String] {
     var hints = addrinfo()
     hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -75,17 +75,17 @@ final class ConnectionThread: Sendable {
     let code = exchange.resolving { getaddrinfo(host, nil, &hints, &first) }
     guard code == 0 else { throw .cannotResolve(host: host, code: code) }
     defer { freeaddrinfo(first) }
-    // getaddrinfo(3) gives at least one address where it returns 0.
+    // If getaddrinfo(3) returns 0, it gives at least one address.
     let addresses = sequence(first: first!) { $0.pointee.ai_next }.compactMap(\.pointee.numericHost)
     if addresses.isEmpty { throw .cannotResolve(host: host, code: EAI_NONAME) }
     return addresses
   }
 
-  /// - Returns: false when the program closed the connection meanwhile.
+  /// - Returns: false if the program closed the connection meanwhile.
   private func wait(for duration: Duration) -> Bool {
     let deadline = ContinuousClock.now + duration
     while !exchange.isClosing, .now < deadline {
-      // A message that is published meanwhile wakes the thread too, and has to wait.
+      // A new publication wakes the thread too, but has to wait.
       guard let ready = try? waitReadable([exchange.work.number], until: deadline) else { return false }
       if ready[0] { exchange.work.clear() }
     }
@@ -94,7 +94,7 @@ final class ConnectionThread: Sendable {
 }
 
 extension addrinfo {
-  /// The address in numbers; nil where there is no such way to write it.
+  /// The numeric address; nil if it has no such form.
   var numericHost: String? {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(NI_MAXHOST)) { text in
       let code = getnameinfo(ai_addr, ai_addrlen, text.baseAddress, socklen_t(text.count), nil, 0, NI_NUMERICHOST)

@@ -1,22 +1,22 @@
 import Synchronization
 import SystemIO
 
-/// What the program's threads and the connection's thread share: two bounded queues and their wake-ups.
+/// The state that the program's threads share with the connection's thread: two bounded queues and their wake-ups.
 final class Exchange: Sendable {
   private struct State {
     var inbox: Inbox
     var outbox: Outbox
     var isClosing = false
-    /// No connection will be made any more.
+    /// No further connection will be made.
     var isOver = false
-    /// The thread is in getaddrinfo(3), which nothing interrupts.
+    /// The thread is in getaddrinfo(3), which nothing can interrupt.
     var isResolving = false
   }
 
   private let state: Mutex<State>
-  /// Readable while the inbox holds something.
+  /// Readable while the inbox has events.
   let events: Wakeup
-  /// Something to publish, or to close.
+  /// There is something to publish, or the connection is to close.
   let work: Wakeup
   /// The thread has ended; never cleared.
   private let ended: Wakeup
@@ -97,7 +97,7 @@ final class Exchange: Sendable {
 
   func connectionBegan() { state.withLock { $0.outbox.connectionBegan() } }
 
-  /// - Parameter isFinal: whether no other connection will be made.
+  /// - Parameter isFinal: whether no further connection will be made.
   func connectionEnded(_ error: MQTTError, isFinal: Bool) {
     state.withLock { state in
       state.outbox.connectionEnded()
@@ -108,7 +108,7 @@ final class Exchange: Sendable {
 
   func threadEnded() { ended.signal() }
 
-  /// Wakes whoever waits, once for all that comes until the inbox has been emptied.
+  /// Wakes the waiting thread only once until the inbox has been emptied.
   private func add(_ event: MQTTConnection.Event, to state: inout State) {
     let wasEmpty = state.inbox.isEmpty
     state.inbox.add(event)

@@ -5,29 +5,29 @@ package import SystemIO
 
 /// Why there is no connection, or why it ended.
 package enum MQTTError: Failure, Equatable {
-  /// A file of `Broker.TLS` that cannot be used: which, where, and why.
+  /// A file of `Broker.TLS` that cannot be used: its kind, its path, and the reason.
   case unusableFile(TLSFile, path: String, FileFault)
   /// The name service's reason is an `EAI_*` value of getaddrinfo(3).
   case cannotResolve(host: String, code: Int32)
-  /// The reason of the last address that was tried: ECONNREFUSED, EHOSTUNREACH…
+  /// The error for the last address that was tried: ECONNREFUSED, EHOSTUNREACH…
   case cannotConnect(SystemError)
   /// The other side was silent for too long.
   case timedOut(Broker, Stage)
-  /// The broker's certificate was not accepted: it may be another broker than the one that was meant.
+  /// The broker's certificate was not accepted: this may not be the intended broker.
   case untrustedBroker(Broker, CertificateFault)
   /// The broker ended TLS with an alert (RFC 8446 6.2). Usually it wants another client certificate.
   case refusedByAlert(Broker, UInt8)
-  /// TLS failed for another reason; the code is OpenSSL's packed one (`openssl errstr` explains it).
+  /// TLS failed for another reason; the code is OpenSSL's packed code (`openssl errstr` explains it).
   case tlsFailed(Broker, code: UInt)
   /// CONNACK with a return code other than 0 (MQTT 3.1.1, 3.2.2.3).
   case refused(Broker, ConnectReturnCode)
   /// SUBACK with failure (MQTT 3.1.1, 3.9.3).
   case subscriptionRefused(Broker, filter: String)
-  /// The other side closed the connection, or the network did.
+  /// The other side or the network closed the connection.
   case lost(Broker, Stage)
-  /// The other side sent a packet that is larger than this program reads.
+  /// The other side sent a larger packet than this program accepts.
   case oversized(Broker)
-  /// What came was not MQTT 3.1.1; the code is libmosquitto's.
+  /// The received data was not MQTT 3.1.1; the code is libmosquitto's.
   case protocolViolated(Broker, code: Int32)
   case system(SystemError)
 
@@ -39,9 +39,9 @@ package enum MQTTError: Failure, Equatable {
 
   package enum FileFault: Equatable, Sendable {
     case unreadable(SystemError)
-    /// No PEM that OpenSSL takes; the code is OpenSSL's packed one.
+    /// Not a PEM that OpenSSL accepts; the code is OpenSSL's packed code.
     case malformed(UInt)
-    /// A key that needs a passphrase, which nobody could type.
+    /// The key needs a passphrase, which nobody could type.
     case encrypted
     /// The key does not belong to the certificate.
     case mismatch
@@ -56,7 +56,7 @@ package enum MQTTError: Failure, Equatable {
     case other(Int)
   }
 
-  /// How far a connection had come.
+  /// The stage that a connection had reached.
   package enum Stage: Equatable, Sendable {
     case connecting, handshake, greeting, established
   }
@@ -132,12 +132,12 @@ package enum MQTTError: Failure, Equatable {
     .cannotConnect(SystemError("connect to the broker", broker.description, code: code))
   }
 
-  /// Whether the broker objects to the rider's certificate and not to the connection.
+  /// Whether the broker objects to the rider's certificate rather than to the connection.
   private static func isAboutCertificate(_ alert: UInt8) -> Bool {
     [42, 43, 44, 45, 46, 48, 49, 51, 116].contains(alert)
   }
 
-  /// What the broker most likely objects to, by the alert (RFC 8446 6).
+  /// The broker's most likely objection, by the alert (RFC 8446 6).
   private static func meaning(of alert: UInt8) -> String {
     switch alert {
     case 116: "it requires a client certificate (alert 116)"
@@ -202,7 +202,7 @@ extension Broker: CustomStringConvertible {
   public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }
 
-/// OpenSSL's words for a packed error code, without its library's names.
+/// OpenSSL's words for a packed error code, without the name of its library.
 private func reason(ofOpenSSL code: UInt) -> String {
   ERR_reason_error_string(code).map { String(cString: $0) } ?? "OpenSSL error \(String(code, radix: 16))"
 }

@@ -4,8 +4,8 @@ import SystemIO
 
 /// One connection: a libmosquitto handle, from CONNECT to its end, on one thread.
 ///
-/// Each connection has a new handle. After a reconnection libmosquitto would send again what was not acknowledged, and
-/// an old command must never be sent again.
+/// Each connection has a new handle. After a reconnection libmosquitto would resend unacknowledged messages, but an old
+/// command must never be sent again.
 final class MosquittoClient {
   struct Settings: Sendable {
     let broker: Broker
@@ -19,10 +19,10 @@ final class MosquittoClient {
     let limits: MQTTConnection.Limits
   }
 
-  /// How many publications may wait for PUBACK; libmosquitto's own default.
+  /// How many publications may wait for PUBACK; libmosquitto's default.
   private static let publicationsInFlight = 20
 
-  /// How many packets are read before what waits to be written has its turn.
+  /// How many packets are read before pending writes get a turn.
   private static let packetsATurn = 64
 
   /// When CONNACK arrived.
@@ -64,7 +64,7 @@ final class MosquittoClient {
           mosquitto_will_set(handle, will.topic, Int32($0.count), $0.baseAddress, 1, true)
         })
     }
-    // Before connecting, and none of libmosquitto is called inside one (mosquitto#1090).
+    // Set before connecting. No function of libmosquitto is called in a callback (mosquitto#1090).
     mosquitto_connect_callback_set(handle) { client(of: $1).connected($2) }
     mosquitto_publish_callback_set(handle) { client(of: $1).acknowledged($2) }
     mosquitto_subscribe_callback_set(handle) { client(of: $1).subscribed($2, $3, $4) }
@@ -77,23 +77,22 @@ final class MosquittoClient {
 
   /// Connects, and serves the connection until it ends.
   ///
-  /// Returns when the program closed the connection; every other end throws.
+  /// Returns if the program closed the connection; any other end throws.
   ///
-  /// - Parameter address: a numeric one.
+  /// - Parameter address: a numeric address.
   func run(connectingTo address: String) throws(MQTTError) {
     let deadline = ContinuousClock.now + settings.patience
-    // In this mode libmosquitto only queues CONNECT. Otherwise a failure to send it would close the socket unread.
+    // In this mode libmosquitto only queues CONNECT. Otherwise a failed send would close the socket before it is read.
     try check(mosquitto_threaded_set(handle, true))
     try check(
       mosquitto_connect_async(
         handle, address, Int32(settings.broker.port), Int32(settings.keepAlive.components.seconds)))
     try check(mosquitto_threaded_set(handle, false))
-    // A child process must not hold the connection open.
+    // A child process must not keep the connection open.
     _ = fcntl(mosquitto_socket(handle), F_SETFD, FD_CLOEXEC)
     if settings.limits.holdsBack {
-      // What waits in the kernel waits before the controller can see it: megabytes, were it up to the kernel. But a
-      // window that is not several segments wide (loopback's are 64 KiB) opens only when the sender's timer asks, after
-      // 200 ms.
+      // Data in the kernel's buffer waits unseen by the controller; by default the kernel would buffer megabytes. But a
+      // window of less than several segments (loopback's are 64 KiB) opens only at the sender's timer, after 200 ms.
       var size: Int32 = 262_144
       setsockopt(mosquitto_socket(handle), SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
     }
@@ -101,12 +100,12 @@ final class MosquittoClient {
     var entries = [pollfd(), pollfd(fd: exchange.work.number, events: Int16(POLLIN), revents: 0)]
     while !exchange.isClosing {
       entries[0] = pollfd(fd: mosquitto_socket(handle), events: interests, revents: 0)
-      // What OpenSSL has read already does not make the socket readable.
+      // Data that OpenSSL has already read does not make the socket readable.
       let canRead = isAhead && wantsRead
       if poll(&entries, 2, canRead ? 0 : timeout(deadline)) == -1, errno != EINTR {
         throw .system(SystemError("poll"))
       }
-      // Cleared before the queue is read: a message that is added later signals again.
+      // Cleared before the queue is read: a later message signals again.
       if entries[1].revents != 0 { exchange.work.clear() }
       try serve(Int32(entries[0].revents) | (canRead ? POLLIN : 0))
       if stage == .established {
@@ -118,9 +117,9 @@ final class MosquittoClient {
     if stage == .established { mosquitto_disconnect(handle) }
   }
 
-  /// Reads before it writes. A write to a connection that the broker has ended fails, and `loop_write` would then close
-  /// the socket while the broker's last word is unread: a CONNACK that refuses, or a TLS alert. So `loop_write` only
-  /// sends what the socket could not take before, and never completes a handshake: in TLS 1.3 the broker judges our
+  /// Reads before it writes. A write to a connection that the broker has ended fails. `loop_write` would then close the
+  /// socket before the broker's last message is read: a CONNACK with a refusal, or a TLS alert. So `loop_write` only
+  /// sends what the socket could not accept before, and never completes a handshake: in TLS 1.3 the broker checks our
   /// certificate after that (RFC 8446 2).
   private func serve(_ ready: Int32) throws(MQTTError) {
     let isBlocked = ready & POLLOUT != 0 && (stage == .greeting || stage == .established)
@@ -131,22 +130,22 @@ final class MosquittoClient {
     let hasEnded = ready & (POLLERR | POLLHUP) != 0
     if ready & ~POLLOUT != 0 || stage == .handshake && ready != 0 {
       try read()
-      // A connection that was reset in the handshake is no error to libmosquitto 2.0.11, which would try for ever.
+      // libmosquitto 2.0.11 sees no error in a connection that was reset in the handshake, and would try forever.
       if hasEnded, !hasUnread { throw lost }
     }
     if stage == .handshake {
       guard SSL_is_init_finished(OpaquePointer(mosquitto_ssl_get(handle))) == 1 else { return }
       stage = .greeting
     }
-    // Before CONNACK, bytes that came since poll(2) are read first: the broker may refuse us.
+    // Before CONNACK, bytes that arrived since poll(2) are read first: the broker may refuse the connection.
     if isBlocked, !hasEnded, stage == .established || !hasUnread { try check(mosquitto_loop_write(handle, 1)) }
     subscribe()
     publish()
   }
 
-  /// Reads packets: OpenSSL takes what the socket has at once, so most of them cost no system call.
+  /// Reads packets. OpenSSL takes everything that the socket has at once, so most packets cost no system call.
   ///
-  /// It also continues the handshake, which may wait to write.
+  /// It also continues the handshake, which may have to write.
   private func read() throws(MQTTError) {
     var count = 0
     repeat {
@@ -164,11 +163,11 @@ final class MosquittoClient {
     var code: Int32 = 0
     var size = socklen_t(MemoryLayout<Int32>.size)
     getsockopt(mosquitto_socket(handle), SOL_SOCKET, SO_ERROR, &code, &size)
-    // Linux has these two for a connection that was made and reset since, and ECONNREFUSED for one that was not;
-    // there may be something to read.
+    // Linux reports the last two for a connection that was made and then reset, and ECONNREFUSED for one that was not
+    // made. After a reset there may still be something to read.
     guard [0, ECONNRESET, EPIPE].contains(code) else { throw .cannotConnect(settings.broker, code: code) }
-    // libmosquitto begins the handshake before TCP has connected, and a write into a refused connection consumes the
-    // error. What remains visible: nobody ever acknowledged anything, so no round trip was measured (tcp(7)).
+    // libmosquitto begins the handshake before TCP has connected, and a write to a refused connection clears the error.
+    // The only remaining sign is that nothing was ever acknowledged, so no round trip was measured (tcp(7)).
     var information = tcp_info()
     size = socklen_t(MemoryLayout<tcp_info>.size)
     let isKnown = getsockopt(mosquitto_socket(handle), Int32(IPPROTO_TCP), TCP_INFO, &information, &size) == 0
@@ -178,8 +177,8 @@ final class MosquittoClient {
     stage = tls == nil ? .greeting : .handshake
   }
 
-  // The next two send immediately, a waiting CONNECT first, and do not wait for CONNACK. They ignore a failure to send,
-  // which does not close the socket here: the next read can tell why.
+  // The next two methods send at once, a waiting CONNECT first, and do not wait for CONNACK. They ignore a failure to
+  // send, which does not close the socket here: the next read can report the reason.
 
   private func subscribe() {
     for filter in unsubscribed {
@@ -207,7 +206,7 @@ final class MosquittoClient {
     let wantsWrite =
       switch stage {
       case .connecting: true
-      // libmosquitto's own answer stays true for the rest of the handshake once it has been.
+      // libmosquitto's own answer, once true, stays true for the rest of the handshake.
       case .handshake: SSL_want(OpaquePointer(mosquitto_ssl_get(handle))) == SSL_WRITING
       case .greeting, .established: mosquitto_want_write(handle)
       }
@@ -218,8 +217,8 @@ final class MosquittoClient {
 
   private var isAhead: Bool { mosquitto_ssl_get(handle).map { TLSContext.isAhead(OpaquePointer($0)) } ?? false }
 
-  /// Milliseconds for poll(2): to the deadline, and then often enough for the keep-alive to be kept within an
-  /// eighth, where the broker allows one half (MQTT 3.1.1, 3.1.2.10).
+  /// The time-out for poll(2), milliseconds: up to the deadline, and then short enough to keep the keep-alive within an
+  /// eighth, where the broker allows a half (MQTT 3.1.1, 3.1.2.10).
   private func timeout(_ deadline: ContinuousClock.Instant) -> Int32 {
     let wait = stage == .established ? settings.keepAlive / 8 : ContinuousClock.now.duration(to: deadline)
     return Int32(clamping: wait.roundedUpToMilliseconds)
@@ -230,8 +229,8 @@ final class MosquittoClient {
     return isAhead || ioctl(mosquitto_socket(handle), UInt(FIONREAD), &count) == 0 && count > 0
   }
 
-  /// Keeps the kernel from delaying the next acknowledgement, for which a broker with Nagle's algorithm on would
-  /// wait 40 ms. The option lasts until the kernel thinks otherwise (tcp(7)), so it is set again after each read.
+  /// Keeps the kernel from delaying the next acknowledgement, for which a broker with Nagle's algorithm on would wait
+  /// 40 ms. The kernel may reset the option (tcp(7)), so it is set again after each read.
   private func acknowledgeAtOnce() {
     var on: Int32 = 1
     setsockopt(
@@ -257,7 +256,7 @@ final class MosquittoClient {
     }
   }
 
-  // MARK: Callbacks, within libmosquitto's calls: they copy, hand on and return; what is no good is not copied
+  // MARK: Callbacks, within libmosquitto's calls: they copy, pass on and return; unusable data is not copied
 
   fileprivate func connected(_ code: Int32) {
     guard code == 0 else {
@@ -295,15 +294,15 @@ final class MosquittoClient {
   }
 }
 
-/// Initialized once in a process and never cleaned up: a thread that was left behind may still use it.
+/// Initialised once in a process and never cleaned up, because an abandoned thread may still use it.
 private let library: Void = { mosquitto_lib_init() }()
 
-/// - Parameter context: what `mosquitto_user_data_set` was given: the client, and never nil.
+/// - Parameter context: the value from `mosquitto_user_data_set`: the client, never nil.
 private func client(of context: UnsafeMutableRawPointer?) -> MosquittoClient {
   Unmanaged<MosquittoClient>.fromOpaque(context!).takeUnretainedValue()
 }
 
 extension mosq_err_t {
-  /// As functions return it.
+  /// In the type that functions return.
   var code: Int32 { rawValue }
 }

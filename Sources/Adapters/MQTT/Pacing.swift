@@ -2,8 +2,8 @@ import SystemIO
 
 /// How long to wait before a broker is tried again.
 ///
-/// One that is away is back at some moment, and is then to be met within two seconds; a TLS handshake every second is
-/// nothing to it. One that refuses will go on refusing for a while.
+/// An unreachable broker returns at some moment, and must then be found within two seconds; a TLS handshake every
+/// second is no burden for it. A broker that refuses will probably refuse for a while.
 struct Pacing {
   static let first = Duration.milliseconds(200)
   static let longest = Duration.milliseconds(1_500)
@@ -11,10 +11,10 @@ struct Pacing {
   private var previous = Pacing.first
   private var refusals = Backoff()
 
-  /// The wait after a connection, or an attempt at one, that ended.
+  /// The wait after the end of a connection or of an attempt.
   ///
   /// - Parameters:
-  ///   - lasted: how long it was established; zero where it never was.
+  ///   - lasted: how long it was established; zero if it never was.
   ///   - chance: a random number from 0 to 1.
   mutating func next(after error: MQTTError, lasting lasted: Duration, chance: Double) -> Duration {
     if error.isRefusal {
@@ -23,7 +23,7 @@ struct Pacing {
     }
     refusals = Backoff()
     if lasted > Backoff.longest { previous = Self.first }
-    // Decorrelated jitter: what lost the broker at the same moment does not come back in step.
+    // Decorrelated jitter: clients that lost the broker at the same moment do not come back in step.
     let next = min(Self.longest, Self.first + (previous * 3 - Self.first) * chance)
     previous = next
     return next
@@ -31,7 +31,7 @@ struct Pacing {
 }
 
 extension MQTTError {
-  /// Whether trying again soon comes to the same: the other side, or a file here, has to be mended first.
+  /// Whether another attempt soon must fail again: first the other side, or a file here, must be corrected.
   fileprivate var isRefusal: Bool {
     switch self {
     case .unusableFile, .untrustedBroker, .refusedByAlert, .subscriptionRefused, .oversized, .protocolViolated: true

@@ -9,15 +9,15 @@ struct Inbox {
 
   var isEmpty: Bool { events.isEmpty }
 
-  /// Whether no more messages are to be read.
+  /// Whether to stop reading messages.
   private(set) var isHeldBack = false
 
-  /// Whether reading may go on that `isHeldBack` has stopped.
+  /// Whether reading may resume after `isHeldBack`.
   private var hasRoom: Bool { messages <= limits.queuedMessages / 2 }
 
   mutating func add(_ event: MQTTConnection.Event) {
     if case .message = event {
-      // What is read at once may be more than one message.
+      // One read may bring more than one message.
       guard messages < limits.queuedMessages * (limits.holdsBack ? 8 : 1) else {
         discarded.overflowing += 1
         return
@@ -42,10 +42,10 @@ struct Inbox {
   }
 }
 
-/// Messages for the present connection, and those that the next one must repeat.
+/// Messages for the present connection, and those that the next connection must repeat.
 ///
-/// A message without the retain flag belongs to one connection and dies with it. A retained one is a state: the
-/// latest of each topic is published again on every later connection, acknowledged or not, since a broker may have
+/// A message without the retain flag belongs to one connection and ends with it. A retained message is a state: the
+/// latest of each topic is published again on every later connection, acknowledged or not, because a broker may have
 /// restarted without its store.
 struct Outbox {
   struct Publication: Equatable {
@@ -55,18 +55,18 @@ struct Outbox {
     let isRetained: Bool
   }
 
-  /// How many messages may wait for the connection. A retained one is always taken, in place of an older one.
+  /// How many messages may wait for the connection. A retained message is always accepted, in place of an older one.
   let limit: Int
   private var waiting: [Publication] = []
   private var latest: [String: Publication] = [:]
-  /// Those of `latest` that a broker has acknowledged.
+  /// The messages in `latest` that a broker has acknowledged.
   private var acknowledged: Set<PublishID> = []
   private var last: UInt64 = 0
   private var isOnline = true
 
   init(limit: Int) { self.limit = limit }
 
-  /// - Returns: nil when the message was not taken: there is no connection, or too many messages wait.
+  /// - Returns: nil if the message was not accepted: there is no connection, or too many messages wait.
   mutating func add(topic: String, payload: [UInt8], isRetained: Bool) -> PublishID? {
     guard isRetained || (isOnline && waiting.count < limit) else { return nil }
     last += 1
@@ -88,7 +88,8 @@ struct Outbox {
     return taken
   }
 
-  /// - Returns: whether it is the first acknowledgement. A message that is repeated on a later connection gets another.
+  /// - Returns: whether this is the first acknowledgement. A message that is repeated on a later connection gets
+  ///   another.
   mutating func acknowledge(_ publication: Publication) -> Bool {
     guard latest[publication.topic]?.id == publication.id else { return true }
     return acknowledged.insert(publication.id).inserted

@@ -4,8 +4,8 @@ import SystemIO
 
 /// OpenSSL's settings for one connection, and the faults that it found in the other side.
 ///
-/// libmosquitto's own context would tell faults in a log only. This one tells by codes which file is unusable and why a
-/// handshake failed, and lets OpenSSL check the name instead of libmosquitto's string comparison.
+/// libmosquitto's own context would report faults only in a log. This one reports by codes which file is unusable and
+/// why a handshake failed, and lets OpenSSL check the name instead of libmosquitto's string comparison.
 final class TLSContext {
   /// An `SSL_CTX`, owned.
   let handle: OpaquePointer
@@ -13,11 +13,11 @@ final class TLSContext {
   private let tls: Broker.TLS
   /// The name for the server name indication; a numeric address has none (RFC 6066 3).
   private let serverName: String?
-  /// An `X509_V_ERR_*` value; 0 while nothing is wrong with the broker's certificate.
+  /// An `X509_V_ERR_*` value; 0 while the broker's certificate has no fault.
   private var verification = 0
   /// The fatal alert that the broker sent.
   private var alert: UInt8?
-  /// OpenSSL's code for the failure of the handshake; 0 for none.
+  /// OpenSSL's code for a failed handshake; 0 for none.
   private var failure: UInt = 0
   private var wantsPassphrase = false
   var meter = PacketMeter(limit: .max, keepAlive: .seconds(30))
@@ -47,7 +47,7 @@ final class TLSContext {
 
     // Without this, OpenSSL would ask for a passphrase at the terminal.
     SSL_CTX_set_default_passwd_cb(handle) { _, _, _, context in
-      // This context, as it is set below.
+      // This context, as set below.
       Unmanaged<TLSContext>.fromOpaque(context!).takeUnretainedValue().wantsPassphrase = true
       return -1
     }
@@ -66,16 +66,16 @@ final class TLSContext {
   deinit { SSL_CTX_free(handle) }
 
   private static func newHandle() -> OpaquePointer? {
-    // exit(3) must not free OpenSSL's tables under a thread that still runs.
+    // exit(3) must not free OpenSSL's tables while another thread uses them.
     OPENSSL_init_ssl(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
     return SSL_CTX_new(TLS_client_method())
   }
 
-  /// Has OpenSSL load what every connection needs, on another thread, for whoever will need it and has something else
-  /// to do until then: OpenSSL lets a second caller wait for the first. A failure is `init`'s to tell.
+  /// Makes OpenSSL load on another thread what every connection needs, for a caller that needs it later: OpenSSL makes
+  /// a second caller wait for the first. `init` reports a failure.
   static func loadAhead() { try? DetachedThread.startAhead { SSL_CTX_free(newHandle()) } }
 
-  /// Why TLS failed, where it was TLS that did.
+  /// Why TLS failed; nil if the failure was not in TLS.
   var error: MQTTError? {
     switch verification {
     case Int(X509_V_OK): break
@@ -83,7 +83,7 @@ final class TLSContext {
     case Int(X509_V_ERR_CERT_NOT_YET_VALID): return .untrustedBroker(broker, .notYetValid)
     case Int(X509_V_ERR_HOSTNAME_MISMATCH), Int(X509_V_ERR_IP_ADDRESS_MISMATCH):
       return .untrustedBroker(broker, .nameMismatch)
-    // The last is an authority of the same name with another key.
+    // The last is an authority with the same name but another key.
     case Int(X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT), Int(X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY),
       Int(X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE), Int(X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN),
       Int(X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT), Int(X509_V_ERR_CERT_SIGNATURE_FAILURE):
@@ -91,27 +91,27 @@ final class TLSContext {
     default: return .untrustedBroker(broker, .other(verification))
     }
     if let alert { return .refusedByAlert(broker, alert) }
-    // An end of file is no failure of TLS.
+    // An end of file is not a TLS failure.
     if failure == 0 || ERR_GET_REASON(failure) == SSL_R_UNEXPECTED_EOF_WHILE_READING { return nil }
     return .tlsFailed(broker, code: failure)
   }
 
-  /// Whether OpenSSL has more of the broker's bytes than libmosquitto has read, and not just a part of a record, which
-  /// the last reading has shown.
+  /// Whether OpenSSL has more of the broker's bytes than libmosquitto has read, and more than a part of a record, as
+  /// the last read has shown.
   static func isAhead(_ connection: OpaquePointer) -> Bool {
     SSL_has_pending(connection) == 1 && SSL_want(connection) != SSL_READING
   }
 
-  /// A packet was read to its end.
+  /// The end of a packet was read.
   func packetEnded() { meter.packetEnded() }
 
-  /// Whether the other side sent too much without ending a packet. Nothing more is read then.
+  /// Whether the other side sent too much without ending a packet. Then nothing more is read.
   var isOverfed: Bool { meter.isOverfed }
 
   private func load(
     _ file: MQTTError.TLSFile, _ path: String, _ load: (String) -> Int32
   ) throws(MQTTError) {
-    // OpenSSL would wait for whoever writes to a pipe.
+    // OpenSSL would wait for the writer of a pipe.
     try tls.check(file, path)
     ERR_clear_error()
     if load(path) == 1 { return }
@@ -127,15 +127,15 @@ final class TLSContext {
     throw .unusableFile(file, path: path, fault)
   }
 
-  /// SSL_CTX_set_info_callback(3): called by OpenSSL within libmosquitto's calls, hence on their thread.
+  /// SSL_CTX_set_info_callback(3): called by OpenSSL within libmosquitto's calls, so on their thread.
   fileprivate func note(_ connection: OpaquePointer, _ event: Int32, _ value: Int32) {
     switch event {
     case SSL_CB_HANDSHAKE_START:
-      // The transport, which libmosquitto has just made.
+      // The transport that libmosquitto has just made.
       let transport = SSL_get_rbio(connection)
       BIO_set_callback_arg(transport, Unmanaged.passUnretained(self).toOpaque().assumingMemoryBound(to: CChar.self))
       BIO_set_callback_ex(transport, measure)
-      // libmosquitto is given addresses and puts them here.
+      // libmosquitto gets numeric addresses, and sets them here.
       _ = (serverName ?? "").withCString {
         SSL_ctrl(
           connection, SSL_CTRL_SET_TLSEXT_HOSTNAME, Int(TLSEXT_NAMETYPE_host_name),
@@ -157,7 +157,7 @@ private func observe(_ connection: OpaquePointer?, _ event: Int32, _ value: Int3
   Unmanaged<TLSContext>.fromOpaque(context).takeUnretainedValue().note(connection, event, value)
 }
 
-/// BIO_set_callback_ex(3): asked before each read from the socket, and told after it.
+/// BIO_set_callback_ex(3): called before and after each read from the socket.
 private func measure(
   _ transport: OpaquePointer?, _ operation: Int32, _: UnsafePointer<CChar>?, _: Int, _: Int32, _: Int,
   _ result: Int32, _ count: UnsafeMutablePointer<Int>?
@@ -172,10 +172,10 @@ private func measure(
   return Int(result)
 }
 
-/// Counts what comes until a packet ends.
+/// Counts the bytes up to the end of a packet.
 ///
-/// libmosquitto 2.0 allocates whatever length a packet's header claims, up to 256 MB, and says nothing before the whole
-/// packet is there. What it allocates costs memory only as it is filled, so it is enough to stop reading.
+/// libmosquitto 2.0 allocates the length that a packet's header claims, up to 256 MB, and reports nothing before the
+/// whole packet is there. The allocation only uses memory as it is filled, so it is enough to stop reading.
 struct PacketMeter {
   private let limit: Int
   private let keepAlive: Duration
@@ -183,7 +183,7 @@ struct PacketMeter {
   private var lastEnd = ContinuousClock.now
   private(set) var isOverfed = false
 
-  /// - Parameter limit: bytes, in TLS's records.
+  /// - Parameter limit: bytes of TLS records.
   init(limit: Int, keepAlive: Duration) {
     self.limit = limit
     self.keepAlive = keepAlive
@@ -192,7 +192,7 @@ struct PacketMeter {
   mutating func received(_ count: Int) {
     unfinished += count
     guard unfinished > limit else { return }
-    // Answers to pings are the one packet whose end nobody tells: two bytes, in a record of at most 64.
+    // Only the end of a ping response is not reported: two bytes, in a record of at most 64.
     let pings = Int(lastEnd.duration(to: .now) / keepAlive) + 1
     isOverfed = unfinished > limit + 64 * pings
   }

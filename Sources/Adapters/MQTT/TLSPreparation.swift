@@ -1,10 +1,10 @@
 import Synchronization
 package import SystemIO
 
-/// The TLS settings of a connection that will be made: its files are read, and OpenSSL is loaded, on a thread of their
-/// own, while the program still reads what it has to say. Nothing is sent, and a failure is the connection's to tell.
+/// The TLS settings of a future connection. A separate thread reads the files and loads OpenSSL, while the program
+/// still reads its other files. Nothing is sent, and the connection reports a failure.
 package final class TLSPreparation: Sendable {
-  /// One thread makes it and another takes it, so it is never used by both.
+  /// One thread makes it and another takes it, so the two never use it at the same time.
   private struct Prepared: @unchecked Sendable {
     let context: TLSContext
   }
@@ -17,7 +17,7 @@ package final class TLSPreparation: Sendable {
     prepared = Mutex(try Meanwhile { Prepared(context: try TLSContext(tls, broker)) })
   }
 
-  /// The settings, once, as soon as they are there.
+  /// The settings, as soon as they are ready. They can be taken only once.
   func take() throws(MQTTError) -> TLSContext? {
     let made = prepared.withLock { made in
       defer { made = nil }

@@ -1,20 +1,20 @@
 import Domain
 import Tags
 
-/// What is put on an NTAG 424 DNA, so that each reading of it gives another URI.
+/// The settings for an NTAG 424 DNA, so that each reading of the tag gives another URI.
 package struct DynamicTagSetup: Sendable {
-  /// The URI, with zeros where the tag puts its own digits.
+  /// The URI, with zeros in place of the tag's own digits.
   package let uri: String
-  /// Where in the URI the digits for UID and counter begin, and those of the MAC.
+  /// The positions in the URI of the digits for UID and counter, and of those for the MAC.
   let offsets: (encrypted: Int, mac: Int)
-  /// Key 0, which changes everything else.
+  /// Key 0, which permits all other changes.
   let masterKey: [UInt8]
   let metaReadKey: [UInt8]
   let fileReadKey: [UInt8]
 
   /// - Parameters:
-  ///   - encryptedOffset: in the URI, in bytes; so is `macOffset`.
-  ///   - masterKey: 16 bytes; so are the others.
+  ///   - encryptedOffset: the offset in the URI, bytes; `macOffset` likewise.
+  ///   - masterKey: 16 bytes, like the other keys.
   package init(
     uri: String, encryptedOffset: Int, macOffset: Int, masterKey: [UInt8], metaReadKey: [UInt8],
     fileReadKey: [UInt8]
@@ -28,7 +28,7 @@ package struct DynamicTagSetup: Sendable {
 
   var message: NDEFMessage { NDEFMessage([NDEFURI(uri).record]) }
 
-  /// The settings of the tag's file, in which the length takes two bytes and the URI ends the message.
+  /// The settings of the tag's file. In the file, the length takes two bytes, and the URI ends the message.
   package var settings: [UInt8] {
     let start = 2 + message.bytes.count - uri.utf8.count
     return DynamicMessageSettings(encryptedOffset: start + offsets.encrypted, macOffset: start + offsets.mac).bytes
@@ -36,30 +36,30 @@ package struct DynamicTagSetup: Sendable {
 }
 
 extension TagWriter {
-  /// Sets up an NTAG 424 DNA as it comes from the factory.
+  /// Sets up an NTAG 424 DNA in its factory state.
   ///
-  /// The tag says at each look what is done and what is not, and the key that may change everything is the last to
-  /// change. So a tag that was taken away in the middle is completed by doing it again with the same keys.
+  /// The tag shows at any time what is done and what is not, and the key that permits all changes is changed last. So
+  /// if a tag was taken away in the middle, another run with the same keys completes it.
   ///
   /// - Parameters:
-  ///   - isRehearsal: whether nothing is written: it finds out what would be done, and whether that is possible.
-  ///   - isGenuine: whether a URI that was read is one that the tag makes with these keys.
-  /// - Returns: how many parts of the setup were done, or would be; 0 for a tag that was set up before.
-  /// - Throws: for a tag that has other keys, too, because nobody can change it without them.
+  ///   - isRehearsal: whether to write nothing, and only find out what would be done and whether it is possible.
+  ///   - isGenuine: whether the tag makes a given URI with these keys.
+  /// - Returns: how many parts of the setup were done, or would be; 0 for a tag that is already set up.
+  /// - Throws: also for a tag with other keys, because nobody can change it without those keys.
   package func setUp(
     _ setup: DynamicTagSetup, isRehearsal: Bool = false, isGenuine: (String) -> Bool
   ) throws -> Int {
     guard target.speaksISODEP else { throw Self.isNoDynamicTag }
-    // NT4H2421Gx 8.2.1: a random one has four bytes.
+    // NT4H2421Gx 8.2.1: a random UID has four bytes.
     guard target.uid.bytes.count == 7 else {
       throw NFCError.unsupported("the tag gives a random UID, by which no vehicle can know it")
     }
     var done = 0
-    // How often all parts were answered as if they had been done. A tag that does not answer says nothing of its keys.
+    // How often the tag answered all parts without any progress. No answer at all says nothing about its keys.
     var fruitless = 0
     return try persevere { _ in
       while true {
-        // A new one each time: reading selects the application, which ends the tag's session.
+        // A new object each time: reading selects the application, which ends the tag's session.
         let tag = NTAG424Tag(Type4Session(field))
         let contents = try tag.session.read()
         guard try tag.isNTAG424() else { throw Self.isNoDynamicTag }
@@ -84,22 +84,22 @@ extension TagWriter {
 
 /// An NTAG 424 DNA while it stays selected.
 final class NTAG424Tag {
-  /// What dynamic messages need, in this order.
+  /// The parts of the setup for dynamic messages, in this order.
   enum Part: Equatable {
     case message
     case key(UInt8)
     case settings
-    /// Once all else was found to be right.
+    /// Changed only after all other parts were verified.
     case masterKey
   }
 
   let session: Type4Session
-  /// After an error it is not used again: nobody knows what the tag has counted.
+  /// Not used again after an error, because the tag's command counter is then unknown.
   private var secured: NTAG424Session?
 
   init(_ session: Type4Session) { self.session = session }
 
-  /// The version of a key of ours; the factory's keys have 0.
+  /// The version of this program's keys; the factory's keys have 0.
   private static let keyVersion: UInt8 = 1
   private static let factoryKey = [UInt8](repeating: 0, count: 16)
 
@@ -107,29 +107,29 @@ final class NTAG424Tag {
     do {
       let hardware = try plain(.getVersion)
       guard !hardware.isComplete, NTAG424Command.isNTAG424(hardware: hardware.data) else { return false }
-      // Nothing of its software and its production is needed.
+      // The data about its software and production is not needed.
       _ = try plain(.more)
       return try plain(.more).isComplete
     } catch is NTAG424Error {
-      // A tag of another kind refuses it, or answers something else.
+      // Another kind of tag refuses the command, or answers something else.
       return false
     }
   }
 
-  /// Whether the tag is such a chip, and writes its own digits into its message at each reading. To know it, the tag's
-  /// application has to be selected; other tags may forget by it what was selected.
+  /// Whether the tag is an NTAG 424 DNA that writes its own digits into its message at each reading. The test selects
+  /// the tag's application; other tags may then forget what was selected.
   func makesDynamicMessages() throws -> Bool {
     guard try isNTAG424() else { return false }
     return NTAG424Command.isDynamic(fileSettings: try plain(.getFileSettings(file: DynamicMessageSettings.file)).data)
   }
 
-  /// - Parameter contents: what was read in this session.
+  /// - Parameter contents: the contents read in this session.
   func missing(
     _ setup: DynamicTagSetup, _ contents: Type4Contents, _ isGenuine: (String) -> Bool
   ) throws -> [Part] {
     let isOurs = try version(of: 0) != 0
     if let uri = Self.uri(contents), isGenuine(uri) { return isOurs ? [] : [.masterKey] }
-    // Whoever changed the tag's own key had finished with the others.
+    // The tag's own key is changed last, so all others were already changed.
     guard !isOurs else { throw TagWriter.hasOtherKeys }
     var parts: [Part] = contents.message == setup.message.bytes ? [] : [.message]
     for key in [DynamicMessageSettings.metaReadKey, DynamicMessageSettings.fileReadKey] {
@@ -152,7 +152,7 @@ final class NTAG424Tag {
     }
   }
 
-  /// The URI of the first record.
+  /// The URI in the first record.
   private static func uri(_ contents: Type4Contents) -> String? {
     guard let record = try? NDEFMessage(parsing: contents.message).records.first else { return nil }
     return (try? NDEFURI(record))?.uri
@@ -167,7 +167,7 @@ final class NTAG424Tag {
     try command.data(of: session.send(command.bytes))
   }
 
-  /// Sends a command that needs the tag's key; the first one authenticates.
+  /// Sends a command that needs the tag's key; the first such command authenticates.
   private func send(_ command: NTAG424Command, ends: Bool = false) throws {
     var secured = try secured ?? authenticate()
     let answer = try session.send(secured.sealed(command))

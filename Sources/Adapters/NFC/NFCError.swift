@@ -5,20 +5,20 @@ import Tags
 
 /// Why a reader or a tag cannot be used.
 ///
-/// What is wrong with the content of a tag is an `NDEFError`, and what an NTAG 424 DNA says of its keys an
-/// `NTAG424Error`: both pass through this module as they are.
+/// Errors in the content of a tag are `NDEFError`, and an NTAG 424 DNA's answers about its keys are `NTAG424Error`:
+/// this module passes both on unchanged.
 package enum NFCError: Failure, Equatable {
   /// A signal ended the wait.
   case interrupted
 
   // The port.
 
-  /// It has not the form of libnfc's connection strings.
+  /// The text does not have the form of libnfc's connection strings.
   case malformedConnection(String, reason: String)
-  /// No reader was named, and libnfc knows of none.
+  /// No reader was named, and libnfc finds none.
   case noReader
   case noSuchPort(path: String)
-  /// The reader needs a serial line, and this is something else.
+  /// The reader needs a serial line, but this is something else.
   case notATerminal(path: String)
   case notPermitted(path: String)
   /// Another program uses the port.
@@ -28,39 +28,39 @@ package enum NFCError: Failure, Equatable {
 
   // The reader.
 
-  /// libnfc cannot open the reader, and nothing more is known.
+  /// libnfc cannot open the reader; the reason is unknown.
   case cannotOpen(connection: String)
-  /// Nothing comes from the port, whatever is sent.
+  /// The port never answers.
   case silent(path: String, speed: Int)
-  /// Something comes from the port, but not what a PN532 answers.
+  /// The port answers, but not as a PN532 does.
   case garbled(path: String, speed: Int)
   /// The reader answers at another speed.
   case wrongSpeed(path: String, speed: Int, right: Int)
   case unplugged(connection: String)
-  /// libnfc gave this error code again and again.
+  /// libnfc returned this error code repeatedly.
   case failed(connection: String, code: Int8)
-  /// The program that libnfc is in cannot be used: libnfc has ended it again and again, for one.
+  /// The helper program with libnfc cannot be used, for example because libnfc has ended it repeatedly.
   case program(HelperProcess.Failure)
 
   // The tag.
 
-  /// No tag came in time.
+  /// No tag appeared in time.
   case noTag
-  /// A tag is there, and does not answer as a tag does.
+  /// There is a tag, but it does not answer properly.
   case noAnswer
-  /// The tag was taken away in the middle, and did not come back in time.
+  /// The tag was taken away in the middle, and did not return in time.
   case tagGone(TagUID)
-  /// Another tag came back.
+  /// Another tag was presented instead.
   case otherTag(expected: TagUID, found: TagUID)
-  /// By its answer to the selection, it is neither of the NFC Forum's Type 2 nor of Type 4.
+  /// According to its selection response, the tag is neither NFC Forum Type 2 nor Type 4.
   case unsupportedTag(sak: UInt8)
-  /// The tag refuses a page again and again that it should let be written.
+  /// The tag repeatedly refuses to write a page that should be writable.
   case refused(page: Int)
-  /// The tag acknowledges what is written to it, and does not hold it.
+  /// The tag acknowledges writes, but does not store them.
   case ignored
-  /// The tag makes dynamic messages, and its own digits would overwrite what is written.
+  /// The tag makes dynamic messages, so its own digits would overwrite the written content.
   case dynamicMessages
-  /// This kind of tag cannot do it.
+  /// This kind of tag does not support the operation.
   case unsupported(String)
 
   package var exitStatus: ExitStatus {
@@ -89,7 +89,7 @@ package enum NFCError: Failure, Equatable {
 
   package var isInterruption: Bool { self == .interrupted }
 
-  /// Whether an error is about one tag, so that another tag may be well.
+  /// Whether an error concerns only one tag, so that another tag may work.
   package static func isOfTheTag(_ error: any Error) -> Bool {
     switch error {
     case is NDEFError, is NTAG424Error: true

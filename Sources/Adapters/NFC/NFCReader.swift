@@ -3,40 +3,40 @@ import Glibc
 package import SystemIO
 package import Tags
 
-/// A reader that libnfc knows, in use by nobody else, with a tag before it or not.
+/// A reader that libnfc knows and no other program uses, with or without a tag in its field.
 ///
-/// libnfc runs in a process of its own (`stepctl-nfc`), which it sometimes ends. After that, and after whatever else
-/// leaves in doubt which command an answer belongs to, the process and the reader are started again: so a page that is
-/// read is never the one that was asked for before.
+/// libnfc runs in a separate process (`stepctl-nfc`), which it sometimes ends. After that, and after any error that
+/// leaves in doubt which command an answer belongs to, the process and the reader are restarted. So a page that was
+/// read is never the answer to an earlier command.
 package final class NFCReader: TagField {
   private let connection: ConnectionString
   private let port: Port?
   private let program: String
   private let interruption: Interruption
   private var helper: HelperProcess?
-  /// How often the reader was started again since a tag last answered.
+  /// How many times the reader was restarted since a tag last answered.
   private var disturbances = 0
   private static let mostDisturbances = 3
-  /// Between two looks at an empty field.
+  /// The pause between two looks at an empty field.
   private static let pause = Duration.milliseconds(50)
-  /// Longer than libnfc waits in any request of ours.
+  /// Longer than libnfc waits in any request from this program.
   private static let patience = Duration.seconds(4)
-  /// How long it may take to switch off the field.
+  /// The time limit for switching off the field.
   private static let farewell = Duration.milliseconds(150)
 
-  /// Sees whether a text can be a connection string of libnfc's.
+  /// Checks whether a text can be a libnfc connection string.
   package static func check(connection: String) throws(NFCError) { _ = try ConnectionString(connection) }
 
   /// Opens a reader.
   ///
   /// - Parameters:
-  ///   - connection: libnfc's connection string, as `pn532_uart:/dev/ttyUSB0`; nil for the reader that libnfc takes by
-  ///     itself, from LIBNFC_DEFAULT_DEVICE, /etc/nfc, or what is plugged in.
+  ///   - connection: libnfc's connection string, such as `pn532_uart:/dev/ttyUSB0`; nil for libnfc's own choice, from
+  ///     LIBNFC_DEFAULT_DEVICE, /etc/nfc, or the connected devices.
   ///   - interruption: ends every wait.
-  ///   - program: the path of stepctl-nfc, where it is not beside this program.
+  ///   - program: the path of stepctl-nfc, if it is not beside this program.
   package init(_ connection: String?, interruption: Interruption, program: String? = nil) throws(NFCError) {
     self.interruption = interruption
-    // What can be said without libnfc is said before it runs.
+    // Errors that can be found without libnfc are reported before it runs.
     let named = if let connection { try ConnectionString(connection) } else { nil as ConnectionString? }
     do {
       self.program = if let program { program } else { try ChildProcess.program("stepctl-nfc") }
@@ -53,7 +53,7 @@ package final class NFCReader: TagField {
     try open(with: helper)
   }
 
-  /// Switches off the field, if that can be done at once.
+  /// Switches off the field, if that is possible at once.
   package func close() {
     helper?.end(within: Self.farewell)
     helper = nil
@@ -88,17 +88,17 @@ package final class NFCReader: TagField {
 
   // MARK: - The helper
 
-  /// Sends a request. After a disturbance the reader is opened again with the next one.
+  /// Sends a request. After a disturbance the next request opens the reader again.
   ///
   /// - Returns: nil after a disturbance.
-  /// - Throws: when there were too many of them, or the reader cannot be opened any more.
+  /// - Throws: if there were too many disturbances, or the reader can no longer be opened.
   private func ask(_ request: NFCRequest) throws(NFCError) -> NFCReply? {
     let failure: NFCError
     do {
       if helper == nil { try open(with: Self.start(program, interruption)) }
       guard let helper else { return nil }
       let reply = try Self.ask(request, with: helper)
-      // Of all errors this one alone leaves libnfc and the chip in step.
+      // Only this error leaves libnfc and the chip in step.
       guard case .failed(let code) = reply, code != NFCReply.transmissionFailed else { return reply }
       failure = .failed(connection: connection.text, code: code)
     } catch .program(.ended(let ending)) {
@@ -120,7 +120,7 @@ package final class NFCReader: TagField {
     if connection.isPN532OnSerialLine, let speed = connection.speed, let reason = port?.diagnosis(speed: speed) {
       throw reason
     }
-    // libnfc gives a reader a third of a second for an answer, which a busy machine can take all of.
+    // libnfc gives a reader a third of a second to answer. A busy machine can use up all of that.
     guard !isRepeated else { throw .cannotOpen(connection: connection.text) }
     try open(with: Self.start(program, interruption), isRepeated: true)
   }
@@ -132,7 +132,7 @@ package final class NFCReader: TagField {
 
   private static func start(_ program: String, _ interruption: Interruption) throws(NFCError) -> HelperProcess {
     do {
-      // Whoever wants to see libnfc's log finds it on standard error; else nothing is there.
+      // If libnfc's log is enabled, it goes to standard error; otherwise there is no output.
       return try HelperProcess(
         program, isHeard: getenv("LIBNFC_LOG_LEVEL") != nil, longest: NFCReply.longest, interruption: interruption)
     } catch {

@@ -3,14 +3,14 @@ package import Tags
 
 /// The field of a reader, and the tag in it.
 ///
-/// `NFCReader` is the real one; tests play one, with a tag that leaves or lies.
+/// `NFCReader` is the real one; tests simulate one, with a tag that leaves or lies.
 package protocol TagField: AnyObject {
-  /// Looks for a tag, once.
+  /// Looks for a tag once.
   ///
-  /// - Returns: nil where there is none, or one that does not make itself known properly.
+  /// - Returns: nil if there is no tag, or none that identifies itself properly.
   func select() throws -> NFCTarget?
 
-  /// Sends a command to the tag that was selected last.
+  /// Sends a command to the last selected tag.
   func exchange(_ command: [UInt8], _ framing: NFCRequest.Framing) throws -> TagOutcome
 
   /// Waits for a moment between two looks at the field.
@@ -19,18 +19,18 @@ package protocol TagField: AnyObject {
   func rest() throws
 }
 
-/// What came of a command to a tag.
+/// The result of a command to a tag.
 package enum TagOutcome: Equatable, Sendable {
   case answer([UInt8])
-  /// The tag refused the command, or is gone, or the reader was in disorder and was opened again. Nobody knows whether
-  /// the command has reached the tag, and the tag has to be selected again.
+  /// The tag refused the command or is gone, or the reader failed and was reopened. It is unknown whether the command
+  /// has reached the tag, and the tag must be selected again.
   case noAnswer
 }
 
-/// What a tag was found to hold.
+/// The content of a tag.
 package struct TagContents: Sendable {
   package let target: NFCTarget
-  /// The message, which is the empty one where a formatted tag holds none; or why it cannot be read: an `NDEFError`, or
+  /// The message, which is empty if a formatted tag has none; or why it cannot be read: an `NDEFError`, or
   /// `NFCError.unsupportedTag`.
   package let message: Result<NDEFMessage, any Error>
 }
@@ -39,8 +39,8 @@ extension TagField {
   /// Waits for a tag.
   ///
   /// - Parameters:
-  ///   - deadline: nil for never.
-  ///   - progress: is told now and then how much time is left; nil where there is no limit.
+  ///   - deadline: nil for none.
+  ///   - progress: called now and then with the time that is left; nil without a deadline.
   /// - Throws: `NFCError.noTag` at the deadline.
   package func waitForTag(
     until deadline: ContinuousClock.Instant?, progress: (Duration?) -> Void = { _ in }
@@ -56,8 +56,8 @@ extension TagField {
 
   /// Waits until this tag is gone, or another one is there.
   ///
-  /// - Parameter deadline: nil for never.
-  /// - Throws: `NFCError.noTag` at the deadline: no other tag came.
+  /// - Parameter deadline: nil for none.
+  /// - Throws: `NFCError.noTag` at the deadline, if no other tag came.
   package func waitForRemoval(of uid: TagUID, until deadline: ContinuousClock.Instant?) throws {
     while try select()?.uid == uid {
       if let deadline, deadline <= .now { throw NFCError.noTag }
@@ -68,8 +68,8 @@ extension TagField {
   /// Waits for a tag, and reads it.
   ///
   /// - Parameters:
-  ///   - deadline: for the tag to come, and for one that is taken away to come back.
-  ///   - progress: is told now and then how much time is left.
+  ///   - deadline: for the tag to appear, and to return if it is taken away.
+  ///   - progress: called now and then with the time that is left.
   /// - Throws: `NFCError.noTag` or `NFCError.noAnswer` at the deadline, and errors of the reader. Errors of the tag's
   ///   content are in the result.
   package func readTag(
@@ -89,7 +89,7 @@ extension TagField {
     }
   }
 
-  /// Reads the tag that is selected.
+  /// Reads the selected tag.
   private func message(of target: NFCTarget) throws -> NDEFMessage {
     let bytes: [UInt8]
     switch try TagType(of: target) {
@@ -104,11 +104,11 @@ extension TagField {
   }
 }
 
-/// The kind of tag, which says how to speak to it.
+/// The kind of tag, which determines its protocol.
 enum TagType {
   case type2, type4
 
-  /// By the answer to the selection (NFC Forum, Digital Protocol 1.1, 4.8.2, SEL_RES).
+  /// From the selection response (NFC Forum, Digital Protocol 1.1, 4.8.2, SEL_RES).
   init(of target: NFCTarget) throws(NFCError) {
     if target.speaksISODEP {
       self = .type4

@@ -1,17 +1,17 @@
 import Domain
 package import Tags
 
-/// Writes to one tag and to no other, however often it is taken away and put back meanwhile.
+/// Writes to one particular tag, even if it is taken away and returned meanwhile.
 ///
-/// Every attempt begins by reading what the tag really holds and ends by reading it again: what was written already is
-/// not written a second time, and nothing counts as done that was not read back.
+/// Every attempt begins and ends by reading the tag's real content. So nothing is written twice, and nothing counts as
+/// done before it was read back.
 package struct TagWriter {
-  /// How far it has come.
+  /// The progress of a writer.
   package enum Progress: Equatable, Sendable {
-    /// How many pages, bytes, or parts of a setup are written, of those that the present attempt has to write. It is
-    /// said before the first is written.
+    /// How many pages, bytes, or parts of a setup are written, of those in the present attempt. It is first reported
+    /// before the first write.
     case written(Int, of: Int)
-    /// The tag is gone; it has this much time to come back.
+    /// The tag is gone; it has this much time to return.
     case waiting(Duration)
   }
 
@@ -21,10 +21,10 @@ package struct TagWriter {
   private let patience: Duration
   let progress: (Progress) -> Void
 
-  /// How many attempts in a row may come to nothing.
+  /// How many attempts in a row may fail.
   private static let mostFailures = 5
 
-  /// - Parameter target: the tag that was selected just now.
+  /// - Parameter target: the tag that was just selected.
   package init(
     _ field: any TagField, _ target: NFCTarget, patience: Duration, progress: @escaping (Progress) -> Void = { _ in }
   ) {
@@ -36,14 +36,14 @@ package struct TagWriter {
 
   /// What was written, or would be written.
   package struct Report: Equatable, Sendable {
-    /// The chip's name; nil where it is not known.
+    /// The chip's name; nil if it is unknown.
     package let chip: String?
-    /// How many units were written; 0 where the tag held the message already.
+    /// How many units were written; 0 if the tag already had the message.
     package let changes: Int
     package let unit: Unit
   }
 
-  /// What changes are counted in: of a Type 2 tag, of a Type 4 tag, and of a dynamic one's setup.
+  /// The unit of changes: for a Type 2 tag, for a Type 4 tag, and for the setup of a dynamic tag.
   package enum Unit: Sendable {
     case pages, bytes, parts
   }
@@ -51,14 +51,14 @@ package struct TagWriter {
   /// Writes a message, and reads it back.
   ///
   /// - Parameters:
-  ///   - replacingAll: whether other data behind the old message is given up.
-  ///   - isRehearsal: whether nothing is written: it finds out what would be, and whether that is possible.
-  ///   - compose: makes the message from the one that the tag holds; nil where it holds none, or a malformed one.
+  ///   - replacingAll: whether other data after the old message may be lost.
+  ///   - isRehearsal: whether to write nothing, and only find out what would be written and whether it is possible.
+  ///   - compose: makes the new message from the tag's message; nil if the tag has none, or a malformed one.
   /// - Throws: `NDEFError.readOnly`, `tooSmall` and so on, before anything is written.
   package func write(
     replacingAll: Bool, isRehearsal: Bool = false, _ compose: (NDEFMessage?) -> NDEFMessage
   ) throws -> Report {
-    // Composed once: a tag that was torn off is empty, and only this knows what it held before.
+    // Composed once: a tag that was taken away may be empty, and only this still has its former content.
     var message: NDEFMessage?
     var chip: String?
     let type = try TagType(of: target)
@@ -77,7 +77,7 @@ package struct TagWriter {
         do {
           return try Type2Plan.write(new, to: memory, chip: known, replacingAll: replacingAll).map { $0.parts }
         } catch  where old == new.bytes {
-          // A tag that holds the message need not be one that can be written.
+          // A tag that already has the message need not be writable.
           return .done([])
         }
       }
@@ -96,11 +96,11 @@ package struct TagWriter {
     do {
       try lock(isRehearsal: true)
     } catch NDEFError.notFormatted, NDEFError.notNDEF, NDEFError.unsupportedVersion {
-      // Writing mends the container, or says itself that it cannot.
+      // Writing repairs the container, or reports that it cannot.
     }
   }
 
-  /// Makes the tag read-only for ever.
+  /// Makes the tag read-only permanently.
   package func lock() throws { try lock(isRehearsal: false) }
 
   private func lock(isRehearsal: Bool) throws {
@@ -114,7 +114,7 @@ package struct TagWriter {
 
   // MARK: -
 
-  /// The bytes of the message that is there; nil where there is none.
+  /// The bytes of the present message; nil if there is none.
   private static func message(in memory: Type2Memory) -> Type2Step<[UInt8]?> {
     do { return try Type2Layout.read(memory).map { $0.message } } catch { return .done(nil) }
   }
@@ -126,7 +126,7 @@ package struct TagWriter {
   ) throws -> Int {
     var written = 0
     var fewest = Int.max
-    // The page that was last refused, or ignored what was written to it.
+    // The page that last refused or ignored a write.
     var refused: Int?
     return try persevere { failures in
       var session = try Type2Session(field, target, isToBeWritten: true)
@@ -165,7 +165,7 @@ package struct TagWriter {
     isRehearsal: Bool, _ compose: (NDEFMessage?) -> NDEFMessage
   ) throws -> Int {
     var written = 0
-    // A tag of another kind need not answer when it is asked what only an NTAG 424 DNA knows.
+    // Another kind of tag need not answer a question that only an NTAG 424 DNA understands.
     var questions = 3
     return try persevere { failures in
       let session = Type4Session(field)
@@ -194,10 +194,10 @@ package struct TagWriter {
     }
   }
 
-  /// Does something with the tag, and does it again when the tag did not answer.
+  /// Does something with the tag, and repeats it if the tag did not answer.
   ///
-  /// - Parameter body: is given how many attempts came to nothing since the last one that got further, and sets that to
-  ///   0 when it gets further.
+  /// - Parameter body: gets the number of attempts without progress since the last progress, and sets it to 0 when it
+  ///   makes progress.
   func persevere<Value>(_ body: (inout Int) throws -> Value) throws -> Value {
     var failures = 0
     while true {
@@ -213,7 +213,7 @@ package struct TagWriter {
 
   /// Selects the tag again.
   ///
-  /// - Returns: whether it had not left.
+  /// - Returns: whether the tag had stayed.
   private func waitForReturn() throws -> Bool {
     let deadline = ContinuousClock.now + patience
     var stayed = true

@@ -1,13 +1,12 @@
 import Encoding
 package import Tags
 
-/// Wraps another field, and tells what goes to the tag and what comes back, but nothing that is secret: see
-/// `FrameTrace`.
+/// Wraps another field, and traces the data to and from the tag, except secrets: see `FrameTrace`.
 package final class TracedField: TagField {
   private let field: any TagField
   private let trace: (String) -> Void
   private var frames = FrameTrace()
-  /// What was selected last. A look at an empty field, or at the same tag, is not told again and again.
+  /// The last selected tag. Repeated looks at an empty field, or at the same tag, are not traced again.
   private var target: NFCTarget?
 
   package init(_ field: any TagField, _ trace: @escaping (String) -> Void) {
@@ -41,11 +40,11 @@ package final class TracedField: TagField {
   package func rest() throws { try field.rest() }
 }
 
-/// Commands to a tag and its answers as people see them.
+/// Commands to a tag and its answers, in a form for people.
 ///
-/// Only what is known to be public is shown, byte by byte. Of all else the first bytes say what it is, and `..` and a
-/// number how many bytes follow: passwords, keys and the exchanges in which they are used, and what a dynamic tag puts
-/// into its message, which proves a rider's presence once.
+/// Only data that is known to be public is shown in full. For all other data, the first bytes show its kind, and `..`
+/// and a number say how many bytes follow. That hides passwords, keys, the exchanges that use them, and a dynamic tag's
+/// own digits, which prove a rider's presence once.
 struct FrameTrace {
   /// How much of the next answer may be shown.
   private enum Shown {
@@ -58,10 +57,10 @@ struct FrameTrace {
   }
 
   private var shown = Shown.nothing
-  /// Whether the chip's version is what the next answer tells, and the chip, once it is known.
+  /// Whether the next answer is the chip's version, and the chip, once it is known.
   private var asksVersion = false
   private var chip: Type2Chip?
-  /// Whether the query of a URI has begun in the file that is read.
+  /// Whether the query of a URI has begun in the file that is being read.
   private var isInQuery = false
   /// Whether a tag's key is in use: from the beginning of an authentication to the next selection.
   private var isSecured = false
@@ -95,7 +94,7 @@ struct FrameTrace {
     case 0x60, 0x30, 0x3A:
       shown = .all
       return command.count
-    // WRITE: what anybody can read again. On a chip that is not known, a page may hold a key.
+    // WRITE: anybody can read the data again. On an unknown chip, a page may contain a key.
     case 0xA2 where command.count == 6:
       shown = .all
       let page = Int(command[1])
@@ -113,18 +112,18 @@ struct FrameTrace {
       return 0
     }
     switch (command[0], command[1]) {
-    // SELECT (ISO 7816-4, 11.1.1) ends whatever was before.
+    // SELECT (ISO 7816-4, 11.1.1) ends everything before it.
     case (0x00, 0xA4):
       (shown, isInQuery, isSecured) = (.all, false, false)
       return command.count
     case (0x00, 0xB0) where !isSecured:
       shown = .content
       return command.count
-    // UPDATE BINARY: a message that anybody can read again, and of a dynamic tag the template of one.
+    // UPDATE BINARY: a message that anybody can read again; for a dynamic tag, its template.
     case (0x00, 0xD6) where !isSecured:
       shown = .all
       return command.count
-    // GetVersion, its next part (with data, the code is an authentication's), GetKeyVersion, GetFileSettings
+    // GetVersion, its next part (with data, the same code belongs to an authentication), GetKeyVersion, GetFileSettings
     // (NT4H2421Gx 10).
     case (0x90, 0x60) where !isSecured, (0x90, 0xAF) where !isSecured && command.count == 5,
       (0x90, 0x64) where !isSecured, (0x90, 0xF5) where !isSecured:
@@ -137,11 +136,11 @@ struct FrameTrace {
     }
   }
 
-  /// Bytes in hexadecimal digits, and how many of them are left out.
+  /// Bytes as hexadecimal digits, with the number of omitted bytes.
   ///
   /// - Parameters:
-  ///   - first: how many are shown of the beginning.
-  ///   - last: how many of the end.
+  ///   - first: how many bytes are shown at the beginning.
+  ///   - last: how many at the end.
   private static func text(_ bytes: [UInt8], showing first: Int, last: Int = 0) -> String {
     let end = bytes.suffix(min(last, bytes.count))
     let hidden = bytes.count - first - end.count

@@ -1,14 +1,13 @@
 import Domain
 import Tags
 
-/// A Type 2 tag while it stays selected, and what is known of its memory.
+/// A Type 2 tag while it stays selected, and the known part of its memory.
 ///
-/// Every error that leaves in doubt whether the tag is still selected is `NFCError.noAnswer`: after it, the session is
-/// over.
+/// Every error after which the tag may no longer be selected is `NFCError.noAnswer`; it ends the session.
 struct Type2Session {
   private let field: any TagField
   private let target: NFCTarget
-  /// Nil for a chip that is not known.
+  /// Nil for an unknown chip.
   let chip: Type2Chip?
   private(set) var memory = Type2Memory()
 
@@ -20,24 +19,24 @@ struct Type2Session {
     case write = 0xA2
   }
 
-  /// Whether the chip answers GET_VERSION, be it known or not.
+  /// Whether the chip answers GET_VERSION, even if the chip is unknown.
   private let saysVersion: Bool
-  /// Whether the chip takes FAST_READ. Some do not that say they are one of those that do.
+  /// Whether the chip supports FAST_READ. Some chips lack it although their version says otherwise.
   private var hasFastRead: Bool
-  /// As many as fit into one answer of the chip.
+  /// The most pages that fit into one answer of the chip.
   private static let mostPages = 60
   /// How many pages the first command reads.
   private let firstPages: Int
 
   /// - Parameters:
-  ///   - target: the tag that was selected just now.
-  ///   - isToBeWritten: whether more will be needed than its message.
+  ///   - target: the tag that was just selected.
+  ///   - isToBeWritten: whether more than the tag's message will be needed.
   init(_ field: any TagField, _ target: NFCTarget, isToBeWritten: Bool = false) throws {
     self.field = field
     self.target = target
     var version: [UInt8]?
-    // Older chips refuse the command, and have to be selected again. It may have been a disturbance, and whoever writes
-    // has to know what the chip protects.
+    // Older chips refuse the command, and must be selected again. A refusal may also be a disturbance, and a writer
+    // must know what the chip protects, so it asks twice.
     for _ in 0..<(isToBeWritten ? 2 : 1) where version == nil {
       if case .answer(let bytes) = try field.exchange([Command.getVersion.rawValue], .raw) {
         version = bytes
@@ -49,7 +48,8 @@ struct Type2Session {
     saysVersion = version != nil
     hasFastRead = chip != nil
     memory.hasPassword = chip != nil
-    // Our own message; or all that can be written, the lock bytes behind it, and what a password protects.
+    // For reading, the size of our own message. For writing, all writable pages, the lock bytes after them, and the
+    // pages that a password protects.
     let last = chip.map { $0.configuration ?? $0.userPages.upperBound } ?? 0
     firstPages = min(isToBeWritten ? last + 1 : 28, Self.mostPages)
   }
@@ -64,7 +64,7 @@ struct Type2Session {
     }
   }
 
-  /// Writes a page, which has to be read again to be known.
+  /// Writes a page, whose content is then unknown until it is read again.
   mutating func write(_ bytes: [UInt8], to page: Int) throws {
     guard case .answer = try field.exchange([Command.write.rawValue, UInt8(page)] + bytes, .easy) else {
       throw NFCError.noAnswer
@@ -72,9 +72,9 @@ struct Type2Session {
     memory[page] = nil
   }
 
-  /// Reads back what was written.
+  /// Reads back the written pages.
   ///
-  /// - Returns: the first page that does not hold it; nil where all of them do.
+  /// - Returns: the first page with other content; nil if there is none.
   mutating func ignored(_ writes: ArraySlice<Type2Plan.Write>) throws -> Int? {
     let wanted = Dictionary(writes.map { ($0.page, $0.bytes) }) { _, last in last }
     let pages = wanted.keys.sorted()
@@ -88,7 +88,7 @@ struct Type2Session {
       throw NDEFError.malformedTag(
         "the content reaches beyond the tag's end", offset: pages.lowerBound * Type2Memory.pageSize)
     }
-    // The first command takes all pages from the first one on, where the UID is.
+    // The first command reads all pages from page 0 on, which contains the UID.
     let first = memory[0] == nil ? 0 : pages.lowerBound
     let wanted = max(pages.upperBound, first == 0 ? firstPages : 0)
     let limit = min(chip?.pages ?? Type2Memory.maximumPages, memory.refusedFrom ?? .max)
@@ -99,15 +99,15 @@ struct Type2Session {
         memory.insert(bytes, at: first)
       } else {
         let bytes = try ask([Command.read.rawValue, UInt8(first)], .easy, pages: 4)
-        // READ goes on with page 0 behind the last page that there is, or that it shows (NTAG213/215/216, rev. 3.2,
-        // 10.2). Nothing is lost where another page holds the same: it is asked for next.
+        // After the last existing or readable page, READ continues with page 0 (NTAG213/215/216, rev. 3.2, 10.2). If
+        // another page has the same content as page 0, nothing is lost: it is read next.
         let answer = Type2Memory(bytes)
         let count = (1..<4).first { first + $0 >= limit || answer[$0] == memory[0] } ?? 4
         memory.insert(bytes.prefix(count * Type2Memory.pageSize), at: first)
       }
     } catch NFCError.noAnswer {
-      // A page that the tag does not show, a command that it does not have, or a disturbance. Whoever plans finds out
-      // whether the page matters.
+      // The page is unreadable, the command is unsupported, or there was a disturbance. The planner finds out whether
+      // the page matters.
       if try refuses(end - 1) {
         guard memory.refusedFrom == nil else { throw NFCError.noAnswer }
         memory.refusedFrom = chip == nil ? first : try firstRefused(before: end)
@@ -118,8 +118,8 @@ struct Type2Session {
       hasFastRead = false
       return try read(pages)
     }
-    // Data sheets, 8.5.1: the UID, where it has seven bytes; others have the pages otherwise. Here at the latest it
-    // shows whether another tag has answered.
+    // Data sheets, 8.5.1: a UID of seven bytes is in these pages; other UIDs have another layout. This is the last
+    // chance to notice that another tag has answered.
     guard chip != nil, target.uid.bytes.count == 7, let head = memory[0], let next = memory[1] else { return }
     guard Array(head[..<3] + next) == target.uid.bytes else { throw NFCError.noAnswer }
   }
@@ -130,15 +130,16 @@ struct Type2Session {
     return bytes
   }
 
-  /// Whether the tag is there, and does not let this page be read: three times, because one may be a disturbance.
+  /// Whether the tag is there, but does not let this page be read. Tries three times, because one failure may be a
+  /// disturbance.
   ///
-  /// - Throws: `NFCError.noAnswer` where the tag is not there, or says its version now and did not before.
+  /// - Throws: `NFCError.noAnswer` if the tag is not there, or if GET_VERSION now has another result than before.
   private func refuses(_ page: Int) throws -> Bool {
     for _ in 0..<3 {
       guard try field.select() == target else { throw NFCError.noAnswer }
       let version = try field.exchange([Command.getVersion.rawValue], .raw)
       guard (version != .noAnswer) == saysVersion else { throw NFCError.noAnswer }
-      // A password may protect every page of a chip that says its version. Others show the first one.
+      // On a chip that answers GET_VERSION, a password may protect every page. Other chips show the first page.
       if !saysVersion {
         guard try field.select() == target, case .answer = try field.exchange([Command.read.rawValue, 0], .easy)
         else { throw NFCError.noAnswer }
@@ -148,9 +149,10 @@ struct Type2Session {
     return true
   }
 
-  /// The first page that the tag does not let be read. All behind it are such, too (NTAG213/215/216, rev. 3.2, 8.5.7).
+  /// The first page that the tag does not let be read. All later pages are unreadable too (NTAG213/215/216, rev. 3.2,
+  /// 8.5.7).
   ///
-  /// - Parameter end: behind a page that it refuses.
+  /// - Parameter end: the page after one that the tag refuses.
   private func firstRefused(before end: Int) throws -> Int {
     var range = 0..<end - 1
     while let last = range.last {

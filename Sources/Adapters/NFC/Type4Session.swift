@@ -5,10 +5,10 @@ struct Type4Session {
   private let field: any TagField
   private let deadline: ContinuousClock.Instant?
 
-  /// What a command and its answer may carry, so that both fit into a frame of the chip.
+  /// The largest data of a command or an answer, so that both fit into a frame of the chip.
   private static let maximumData = 240
 
-  /// - Parameter deadline: when an answer comes too late to count; nil for never.
+  /// - Parameter deadline: when an answer is too late; nil for never.
   init(_ field: any TagField, until deadline: ContinuousClock.Instant? = nil) {
     self.field = field
     self.deadline = deadline
@@ -19,7 +19,7 @@ struct Type4Session {
     return try finish { try reading.next(after: $0) }
   }
 
-  /// - Parameter contents: what `read` gave in this session.
+  /// - Parameter contents: the result of `read` in this session.
   func write(_ message: NDEFMessage, to contents: Type4Contents) throws {
     var writing = try Type4Writing(message, to: contents, maximumData: Self.maximumData)
     try finish { try writing.next(after: $0) }
@@ -27,13 +27,13 @@ struct Type4Session {
 
   /// Sets the length of the message to 0.
   ///
-  /// - Parameter contents: what `read` gave in this session.
+  /// - Parameter contents: the result of `read` in this session.
   func empty(_ contents: Type4Contents) throws {
     var writing = Type4Writing(emptying: contents)
     try finish { try writing.next(after: $0) }
   }
 
-  /// Sends command after command, until all is known or done.
+  /// Sends one command after the other, until everything is known or done.
   private func finish<Value>(_ next: ([UInt8]?) throws -> Type4Step<Value>) throws -> Value {
     var answer: [UInt8]?
     while true {

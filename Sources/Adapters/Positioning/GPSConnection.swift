@@ -3,12 +3,12 @@ import Encoding
 import Glibc
 package import SystemIO
 
-/// A connection to gpsd, which tells where this computer is. It needs no library: lines of JSON over TCP.
+/// A connection to gpsd, which knows this computer's position. It needs no library: lines of JSON over TCP.
 ///
-/// - Threads: one uses it. It may also be a source of an `EventLoop`: watch `descriptor`, and call `received()`.
+/// - Threads: one thread uses it. An `EventLoop` may also do so: watch `descriptor`, and call `received()`.
 /// - Latency: only connecting and `next` wait; an interruption ends both at once.
 package final class GPSConnection {
-  /// Where gpsd listens unless it was told otherwise (gpsd(8)).
+  /// The default address of gpsd (gpsd(8)).
   package static let usual = HostPort(host: "localhost", port: 2947)
 
   private let address: HostPort
@@ -35,10 +35,10 @@ package final class GPSConnection {
     }
   }
 
-  /// Readable when gpsd has said something; lent, not to be read or closed.
+  /// Readable when gpsd has sent something. The caller must not read or close it.
   package var descriptor: Int32 { socket.number }
 
-  /// What gpsd has said.
+  /// The reports that gpsd has sent.
   ///
   /// - Parameter time: now, seconds of a steady clock.
   package func received(at time: Double) throws(GPSError) -> [GPSReport] {
@@ -62,7 +62,7 @@ package final class GPSConnection {
   }
 }
 
-/// Why there is no place.
+/// Why there is no position.
 package enum GPSError: Failure, Equatable {
   case unreachable(HostPort, String)
   case lost(HostPort)

@@ -1,26 +1,27 @@
 import Encoding
 package import Geography
 
-/// A line of gpsd's JSON protocol (gpsd_json(5)). Members and classes that this program has no use for are passed over.
+/// A line of gpsd's JSON protocol (gpsd_json(5)). Members and classes that this program does not need are ignored.
 package enum GPSReport: Equatable, Sendable {
-  /// Where a receiver is. Its time is that of the line's arrival: a receiver's calendar can be 20 years off.
+  /// A receiver's position. Its time is the arrival time of the line, because a receiver's calendar can be 20 years
+  /// off.
   case fix(Fix, device: String?)
-  /// A receiver does not know where it is.
+  /// A receiver does not know its position.
   case noFix(device: String?)
   /// How many receivers gpsd has.
   case receivers(Int)
-  /// gpsd does not understand what it was told.
+  /// gpsd does not understand a command.
   case error(String)
   case other
 
-  /// Bytes of the longest line: twice what gpsd writes at most.
+  /// Size of the longest line, bytes: twice gpsd's own limit.
   package static let longest = 65_536
 
   package struct Malformed: Error, Equatable {
     package let reason: String
   }
 
-  /// - Parameter time: when it came, seconds of a steady clock.
+  /// - Parameter time: when the line arrived, seconds of a steady clock.
   package init(parsing line: some Sequence<UInt8>, at time: Double) throws(Malformed) {
     let json: JSON
     do { json = try JSON(parsing: line, maximumDepth: 8) } catch { throw Malformed(reason: error.description) }
@@ -55,9 +56,9 @@ package enum GPSReport: Equatable, Sendable {
     guard let position = Coordinate(latitude: latitude, longitude: longitude) else {
       throw Malformed(reason: "there is no such place")
     }
-    // No place is further away than half the way around the earth: more says nothing.
+    // No place is farther away than half the earth's circumference, so a larger error is meaningless.
     func positive(_ value: Double?) -> Double? { value.flatMap { $0 > 0 && $0 <= 20_037_508 ? $0 : nil } }
-    // The error of a place in the plane; older receivers give one for each axis.
+    // The horizontal error; older receivers give one error per axis.
     var accuracy = positive(try number("eph"))
     if accuracy == nil, let x = positive(try number("epx")), let y = positive(try number("epy")) {
       accuracy = Vector(x: x, y: y).length
@@ -69,16 +70,16 @@ package enum GPSReport: Equatable, Sendable {
   }
 }
 
-/// Which of several receivers counts: the one that had a fix first, until it has had none for a while. The places of
-/// two would seem to leap, and one without a fix would hide that of the other.
+/// Chooses one of several receivers: the one that had a fix first, until it has had none for a while. Two receivers'
+/// positions would seem to jump, and a receiver without a fix would hide the other's fix.
 package struct ReceiverChoice: Sendable {
   private var chosen: (device: String?, time: Double)?
 
   package init() {}
 
-  /// Whether a report counts.
+  /// Whether to use a report.
   ///
-  /// - Parameter time: when it came, seconds of a steady clock.
+  /// - Parameter time: when it arrived, seconds of a steady clock.
   package mutating func takes(_ report: GPSReport, at time: Double) -> Bool {
     func isFree(for device: String?) -> Bool {
       chosen.map { $0.device == device || time - $0.time > Settling.patience } ?? true

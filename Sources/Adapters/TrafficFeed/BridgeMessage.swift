@@ -2,31 +2,31 @@ package import Domain
 package import Encoding
 package import SystemIO
 
-/// What a bridge's program says, a message each. It has spoken with the network, so nothing of it is trusted.
+/// A message from a bridge's program. The program talks to the network, so its messages are not trusted.
 package enum BridgeMessage: Equatable, Sendable {
-  /// It waits for clients and publishers at this port.
+  /// It accepts clients and publishers at this port.
   case listening(UInt16)
-  /// Something happened that whoever runs the bridge may want to know.
+  /// Something that the person who runs the bridge may want to know.
   case note(String)
   /// The answer to `count`.
   case counts(BridgeCounts)
-  /// It cannot begin.
+  /// It cannot start.
   case failed(Reason, String)
 
   package enum Reason: UInt8, CaseIterable, Sendable {
-    /// A file does not hold the certificate, the key or the map that it should.
+    /// A file does not contain the certificate, key or map that it should.
     case setup = 1
-    /// The port is taken, or not this user's to take; the text says why.
+    /// The port is in use, or this user may not use it; the text says why.
     case port
   }
 
   /// Asks for the counts.
   package static let count = [UInt8(ascii: "q")]
 
-  /// Says that what comes next in the form of a frame is lists of revoked certificates, as PEM.
+  /// Announces that the next data in the form of a frame is lists of revoked certificates, as PEM.
   package static let list = [UInt8(ascii: "r")]
 
-  /// Bytes of the longest text. A message has to fit into a pipe at once (PIPE_BUF, pipe(7)).
+  /// Size of the longest text, bytes. A message must fit into a pipe at once (PIPE_BUF, pipe(7)).
   package static let longestText = 300
 
   package var body: [UInt8] {
@@ -55,16 +55,16 @@ package enum BridgeMessage: Equatable, Sendable {
   }
 }
 
-/// What a bridge has done so far.
+/// The totals of a bridge so far.
 package struct BridgeCounts: Equatable, Sendable {
-  /// Connected now.
+  /// The present connections.
   package var clients = 0
   package var publishers = 0
-  /// Frames that came, that were sent, and that clients were too slow for.
+  /// Frames that were received, sent, and dropped because clients were too slow.
   package var received = 0
   package var sent = 0
   package var dropped = 0
-  /// Connections that were refused, or ended because of what came.
+  /// Connections that were refused, or ended because of the data that they sent.
   package var refused = 0
 
   package init() {}
@@ -91,7 +91,7 @@ package struct BridgeCounts: Equatable, Sendable {
 package enum BridgeError: Failure, Equatable {
   case system(SystemError)
   case failed(BridgeMessage.Reason, port: UInt16, String)
-  /// The program that speaks WebSocket ended, or said what it cannot say.
+  /// The program that speaks WebSocket ended, or sent an impossible message.
   case gaveUp
   case noProgram
 

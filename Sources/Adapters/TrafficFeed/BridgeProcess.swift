@@ -3,25 +3,25 @@ import Encoding
 import SystemIO
 package import Traffic
 
-/// A bridge. `stepctl-traffic` speaks WebSocket for it, in a process of its own.
+/// A bridge. `stepctl-traffic` speaks WebSocket for it, in a separate process.
 ///
-/// - Threads: one uses it.
-/// - Latency: nothing waits, except for a program that does not read: a second.
-/// - Ownership: the program ends with it.
+/// - Threads: one thread uses it.
+/// - Latency: no call waits, except up to a second for a program that does not read.
+/// - Ownership: the program ends with this object.
 package final class BridgeProcess {
-  /// Where it listens, and the files that say who it is and who may speak with it.
+  /// Its listening address, and the files with its own identity and the trusted authorities.
   package struct Setup: Sendable {
     /// The address of one interface; nil for all.
     package var address: String?
-    /// 0 for any that is free.
+    /// 0 for any free port.
     package var port: UInt16
-    /// Certificates of the authorities that vouch for clients and publishers.
+    /// Certificates of the authorities for clients and publishers.
     package var authorities: String
     package var certificate: String
     package var key: String
-    /// Where the sections are; nil where each client gets all.
+    /// The map of the sections; nil if each client gets all frames.
     package var map: String?
-    /// The authorities' lists of revoked certificates; nil where none are taken.
+    /// The authorities' lists of revoked certificates; nil for none.
     package var revoked: String?
 
     package init(
@@ -44,7 +44,7 @@ package final class BridgeProcess {
   package init(_ setup: Setup) throws(BridgeError) {
     self.setup = setup
     do {
-      // The library that reads them does not say which one it cannot read.
+      // The library that reads the files does not say which one it cannot read.
       for file in [setup.authorities, setup.certificate, setup.key, setup.revoked] {
         if let file { _ = try Files.readRegular(file) }
       }
@@ -60,12 +60,12 @@ package final class BridgeProcess {
     do { helper = try HelperProcess(program, arguments: arguments, longest: 1024) } catch { throw Self.error(error) }
   }
 
-  /// Readable when it has said something or has ended; lent, not to be read or closed.
+  /// Readable when the program has sent something or has ended. The caller must not read or close it.
   package var descriptor: Int32 { helper.descriptor }
 
-  /// What it has said.
+  /// The messages that have arrived.
   ///
-  /// - Throws: `failed` when it cannot begin.
+  /// - Throws: `failed` if the program cannot start.
   package func received() throws(BridgeError) -> [BridgeMessage] {
     let bodies: [[UInt8]]
     do { bodies = try helper.received() } catch { throw Self.error(error) }
@@ -83,7 +83,7 @@ package final class BridgeProcess {
     for message in FeedMessage.messages(frame.json.bytes, received: 0, dropped: 0) { try send(message.body) }
   }
 
-  /// Has newer lists of revoked certificates count, as PEM.
+  /// Replaces the lists of revoked certificates by newer ones, as PEM.
   package func revoke(_ lists: [UInt8]) throws(BridgeError) {
     try send(BridgeMessage.list)
     for message in FeedMessage.messages(lists, received: 0, dropped: 0) { try send(message.body) }

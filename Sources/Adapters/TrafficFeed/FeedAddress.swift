@@ -1,10 +1,10 @@
 package import Domain
 
-/// Where a feed comes from, as people write it.
+/// The source of a feed, in the form that people write.
 package enum FeedAddress: Equatable, Sendable, CustomStringConvertible {
   /// A bridge, over WebSocket and TLS (RFC 6455): `wss://HOST[:PORT]/PATH`.
   case bridge(host: String, port: UInt16, path: String)
-  /// A recording, which runs on its own clock: `file:PATH`.
+  /// A recording, which runs by its own clock: `file:PATH`.
   case recording(String)
 
   package struct Malformed: Failure, Equatable {
@@ -18,7 +18,7 @@ package enum FeedAddress: Equatable, Sendable, CustomStringConvertible {
     package var exitStatus: ExitStatus { .usage }
   }
 
-  /// As people write it.
+  /// The form that people write.
   package var description: String {
     switch self {
     case .bridge(let host, let port, let path):
@@ -32,7 +32,7 @@ package enum FeedAddress: Equatable, Sendable, CustomStringConvertible {
       self = .recording(String(text.dropFirst(5)))
       return
     }
-    // What stands in a request line: printable ASCII without spaces, and no part that is not sent.
+    // The characters of a request line: printable ASCII without spaces, and no part that is not sent.
     guard text.hasPrefix("wss://"), text.utf8.count <= 1024,
       text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") && $0 != UInt8(ascii: "@") })
     else { throw Malformed(text: text) }

@@ -3,15 +3,15 @@ import Encoding
 package import SystemIO
 package import Traffic
 
-/// A connection to a bridge. `stepctl-traffic` speaks WebSocket for it, in a process of its own.
+/// A connection to a bridge. `stepctl-traffic` speaks WebSocket for it, in a separate process.
 ///
-/// - Threads: one uses it.
-/// - Latency: `next` waits, until its deadline; an interruption ends it at once.
-/// - Ownership: the program ends with it.
+/// - Threads: one thread uses it.
+/// - Latency: `next` waits until its deadline; an interruption ends it at once.
+/// - Ownership: the program ends with this object.
 package final class FeedConnection {
-  /// Files that say who the bridge has to be, and who this is.
+  /// Files with the identity of the client, and with the authorities for the bridge.
   package struct Credentials: Equatable, Sendable {
-    /// Certificates of authorities; nil for those of the system.
+    /// Certificates of authorities; nil for the system's.
     package var authorities: String?
     package var certificate: String?
     package var key: String?
@@ -25,7 +25,7 @@ package final class FeedConnection {
 
   package enum Event: Equatable, Sendable {
     case connected
-    /// A frame, when it came, and how many were left out before it.
+    /// A frame, its arrival time, and how many frames were dropped before it.
     case frame([UInt8], received: UnixTime, dropped: Int)
   }
 
@@ -35,8 +35,8 @@ package final class FeedConnection {
   private var isConnected = false
 
   /// - Parameters:
-  ///   - interruption: what ends waits.
-  ///   - program: the path of stepctl-traffic, where it is not beside this program.
+  ///   - interruption: ends waits.
+  ///   - program: the path of stepctl-traffic, if it is not beside this program.
   package init(
     host: String, port: UInt16, path: String, _ credentials: Credentials, interruption: Interruption? = nil,
     program: String? = nil
@@ -44,7 +44,7 @@ package final class FeedConnection {
     name = "\(host):\(port)"
     let files = [credentials.authorities, credentials.certificate, credentials.key]
     do {
-      // The library that reads them does not say which one it cannot read.
+      // The library that reads the files does not say which one it cannot read.
       for file in files { if let file { _ = try Files.readRegular(file) } }
     } catch {
       throw .system(error)
@@ -63,12 +63,12 @@ package final class FeedConnection {
     }
   }
 
-  /// Says where the client is. The bridge sends nothing before it knows, and stops 5 s after it was told last.
+  /// Sends the client's location. The bridge sends nothing before, and stops 5 s after the last location.
   package func tell(_ location: ClientLocation) throws(FeedError) {
     do { try helper.send(location.json.bytes) } catch { throw failure(error) }
   }
 
-  /// What happens next; nil at the deadline.
+  /// The next event; nil at the deadline.
   package func next(until deadline: ContinuousClock.Instant?) throws(FeedError) -> Event? {
     while true {
       let body: [UInt8]
@@ -82,10 +82,10 @@ package final class FeedConnection {
     }
   }
 
-  /// Readable when something has happened; lent, not to be read or closed.
+  /// Readable when there is an event. The caller must not read or close it.
   package var descriptor: Int32 { helper.descriptor }
 
-  /// What has happened: for an `EventLoop`, when `descriptor` is readable.
+  /// The events that have arrived: for an `EventLoop`, when `descriptor` is readable.
   package func received() throws(FeedError) -> [Event] {
     let bodies: [[UInt8]]
     do { bodies = try helper.received() } catch { throw failure(error) }
@@ -94,10 +94,10 @@ package final class FeedConnection {
     return events
   }
 
-  /// - Returns: nil for what is only a part of something.
+  /// - Returns: nil for a partial message.
   private func event(_ body: [UInt8]) throws(FeedError) -> Event? {
     do {
-      // It connects once, and then there are frames: only they are left out where nobody has time for them.
+      // It connects once, and then there are frames: only frames are dropped if nobody reads them in time.
       switch try FeedMessage(body: body) {
       case .connected:
         guard !isConnected else { throw FeedError.gaveUp(name) }
@@ -129,11 +129,11 @@ package final class FeedConnection {
   }
 }
 
-/// Why there is no feed. Each says of which bridge.
+/// Why there is no feed. Each case names the bridge.
 package enum FeedError: Failure, Equatable {
   case system(SystemError)
   case ended(FeedMessage.Reason, String, String)
-  /// The program that speaks WebSocket ended, or said what it cannot say.
+  /// The program that speaks WebSocket ended, or sent an impossible message.
   case gaveUp(String)
   case noProgram
   case interrupted

@@ -1,30 +1,30 @@
 package import Encoding
 import Traffic
 
-/// What stepctl-traffic says, a message each. It has spoken with the network, so nothing of it is trusted.
+/// A message from stepctl-traffic. The program talks to the network, so its messages are not trusted.
 package enum FeedMessage: Equatable, Sendable {
-  /// The bridge has taken the connection.
+  /// The bridge has accepted the connection.
   case connected
-  /// A part of a frame, of which more comes. Never empty: parts without end would never fill a frame.
+  /// A part of a frame, with more to follow. Never empty: endless empty parts would never fill a frame.
   case part([UInt8])
-  /// The rest of a frame: when it came, microseconds since 1970, and how many were left out before it, because they
-  /// came faster than they were read.
+  /// The rest of a frame: its arrival time, microseconds since 1970, and how many frames were dropped before it because
+  /// they came faster than they were read.
   case frame(received: UInt64, dropped: UInt32, rest: [UInt8])
-  /// The connection has ended, or there never was one.
+  /// The connection has ended, or was never made.
   case ended(Reason, String)
 
   package enum Reason: UInt8, CaseIterable, Sendable {
-    /// The bridge was not reached, or it did not take the connection; the text says what the library says.
+    /// The bridge was not reached, or it did not accept the connection; the text is from the library.
     case refused = 1
     case closed
     /// A frame was not text, or longer than a frame may be.
     case binary
     case tooLong
-    /// The program could not be set up: most often because a file holds no certificate or no key.
+    /// The program could not be set up: usually because a file contains no certificate or no key.
     case setup
   }
 
-  /// Bytes of the longest part.
+  /// Size of the longest part, bytes.
   package static let longestPart = 60_000
 
   /// A frame as messages.
@@ -54,7 +54,7 @@ package enum FeedMessage: Equatable, Sendable {
     case UInt8(ascii: "p") where (2...(1 + Self.longestPart)).contains(body.count): self = .part(Array(body[1...]))
     case UInt8(ascii: "f") where (13...(13 + Self.longestPart)).contains(body.count):
       let received = UInt64(bigEndianBytes: body[1..<9])
-      // No clock shows a later time, and arithmetic with one would overflow.
+      // No clock shows a later time, and arithmetic with a later time would overflow.
       guard received < 1 << 53 else { throw MalformedMessage() }
       self = .frame(received: received, dropped: UInt32(bigEndianBytes: body[9..<13]), rest: Array(body[13...]))
     case UInt8(ascii: "e") where (2...202).contains(body.count):
@@ -65,13 +65,13 @@ package enum FeedMessage: Equatable, Sendable {
   }
 }
 
-/// Puts the parts of frames together.
+/// Assembles frames from their parts.
 package struct FrameAssembly: Sendable {
   private var parts: [UInt8] = []
 
   package init() {}
 
-  /// - Throws: for more than a frame may have.
+  /// - Throws: if the frame gets too long.
   package mutating func take(_ part: [UInt8]) throws(MalformedMessage) {
     guard parts.count + part.count <= FeedFrame.longest else { throw MalformedMessage() }
     parts += part

@@ -2,17 +2,17 @@ package import Domain
 package import StepController
 
 extension ControllerFile {
-  /// Writes the pulses of a step's ends into the text of `stepd.toml`: over the present ones, else after the servo's
-  /// channel. Comments, order and line ends stay as they are.
+  /// Writes the pulses of a step's ends into the text of `stepd.toml`: in place of the present ones, else after the
+  /// servo's channel. Comments, order and line ends stay as they are.
   ///
-  /// - Throws: when the text is no such file, or has no servo for the step.
+  /// - Throws: if the text is not such a file, or has no servo for the step.
   package static func setting(
     _ pulses: ServoPulses, of step: StepID, in text: [UInt8], path: String
   ) throws(ConfigurationError) -> [UInt8] {
     let before = try ControllerFile(TOMLDocument(parsing: text, path: path))
     var edited = try set(.openPulse, to: pulses.open, of: step, in: text, path)
     edited = try set(.closedPulse, to: pulses.closed, of: step, in: edited, path)
-    // What counts: the file, read again, says what it said before, and the new pulses.
+    // The test of success: when read again, the file has the old values and the new pulses.
     guard (try? ControllerFile(parsing: edited, path: path)) == before.with(pulses, of: step) else {
       throw ConfigurationError(
         path, "[servo.steps.\(step)] cannot be edited as it is written; give each key a line of its own")

@@ -6,11 +6,11 @@ package import Traffic
 package import TrafficFeed
 
 extension ControllerFile {
-  /// Where a traffic feed comes from, and how it is written.
+  /// The source of a traffic feed, and its form.
   package struct Feed: Equatable, Sendable {
     package var address: FeedAddress
     package var credentials: FeedConnection.Credentials
-    /// Metres around the vehicle that the bridge is asked for.
+    /// The radius around the vehicle that the bridge is asked for, metres.
     package var radius: Double
     package var axes: FeedFrame.Axes
 
@@ -21,11 +21,11 @@ extension ControllerFile {
       (self.address, self.credentials, self.radius, self.axes) = (address, credentials, radius, axes)
     }
 
-    /// What comes at 200 km/h is further away than the guard looks ahead.
+    /// Anything that approaches at 200 km/h is then beyond the guard's look-ahead at first.
     package static let standardRadius = 300.0
   }
 
-  /// Where a step is along its vehicle, metres behind the front, and how far it comes out.
+  /// The place of a step along its vehicle, metres behind the front, and how far the step extends.
   package struct StepSpan: Equatable, Sendable {
     package var from: Double
     package var to: Double
@@ -34,13 +34,13 @@ extension ControllerFile {
     package init(from: Double, to: Double, reach: Double) { (self.from, self.to, self.reach) = (from, to, reach) }
   }
 
-  /// What holds a step back while something on the road comes towards it.
+  /// Delays a step while something on the road approaches it.
   package struct Guard: Equatable, Sendable {
     package var feed: Feed
-    /// Where the vehicle's place comes from, if it was not surveyed.
+    /// The source of the vehicle's place, if it was not surveyed.
     package var receiver: HostPort?
     package var source: TrafficRules.Source
-    /// Whether the vehicle is looked for in the feed.
+    /// Whether to look for the vehicle in the feed.
     package var isInFeed: Bool
     package var refusesBlind: Bool
     /// Metres.
@@ -80,7 +80,7 @@ extension ControllerFile {
 }
 
 extension ControllerFile.Guard {
-  /// Where the vehicle's place comes from, as the file has it.
+  /// The source of the vehicle's place, as a word in the file.
   enum Place: String, CaseIterable {
     case fixed, gpsd, feed
   }
@@ -126,7 +126,7 @@ extension ControllerFile.Guard {
     guard let latitude else { throw table.missing(.latitude) }
     guard let longitude else { throw table.missing(.longitude) }
     if place == .fixed, heading == nil { throw table.missing(.heading) }
-    // Both are within the range of a coordinate.
+    // Both values are in the range of a coordinate.
     let position = Coordinate(latitude: latitude, longitude: longitude)!
     let standard = place == .feed ? TrafficGuard.mostPlaceError : TrafficGuard.survey
     source = .given(position, error: error ?? standard, heading: heading ?? 0)

@@ -38,7 +38,7 @@ extension Inputs {
     }
     guard let interlock else { return }
     try add(.standing, .standing, in: interlock)
-    // Without the input the rest of the table would say nothing.
+    // Without this input the rest of the table has no effect.
     guard wirings[.standing] != nil else { throw interlock.missing(.standing) }
     self.interlock = Interlock(
       onMoving: try interlock.optional(.moving, .word(Interlock.OnMoving.allCases)) ?? .warn,
@@ -49,7 +49,7 @@ extension Inputs {
     case moving, standing
   }
 
-  /// Adds the input that a key names, if it is there: by its source alone, or by a table.
+  /// Adds the input of a key, if the key is there. The value is a source alone, or a table.
   private mutating func add<Key>(
     _ sensor: SensorID, _ key: Key, in table: TOMLTable<Key>
   ) throws(ConfigurationError) {
@@ -93,7 +93,7 @@ extension TOMLForm<InputSource> {
 }
 
 extension InputSource {
-  /// As the file has it.
+  /// As written in the file.
   var text: String {
     switch self {
     case .gpio(let chip, let line): "gpio:\(chip):\(line)"
@@ -103,7 +103,7 @@ extension InputSource {
 }
 
 extension SensorID {
-  /// Where the file has it.
+  /// The key in the file.
   fileprivate var configurationKey: String {
     switch self {
     case .clear(let step): "[inputs.steps.\(step)] clear"

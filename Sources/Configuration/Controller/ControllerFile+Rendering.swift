@@ -10,7 +10,7 @@ import Traffic
 import TrafficFeed
 
 extension ControllerFile {
-  /// The file's text. Reading it gives the same value, with its paths seen from where it was read.
+  /// The file's text. Reading the text gives the same value, with paths relative to the reader's working folder.
   package func render() -> String {
     let pathsText = """
       # A vehicle's controller. Paths are relative to this file, so the folder can be moved.
@@ -99,7 +99,7 @@ extension ControllerFile {
   }
 }
 
-/// In the order of the steps' ids, so that the same value always gives the same text.
+/// In the order of the steps' ids, so that equal values give equal texts.
 private func sortedByStep<Value>(_ values: [StepID: Value]) -> [(key: StepID, value: Value)] {
   values.sorted { $0.key.description < $1.key.description }
 }

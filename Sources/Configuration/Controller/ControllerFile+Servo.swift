@@ -33,7 +33,7 @@ extension ServoHardware {
     case simulated, pwm, pca9685
   }
 
-  /// The other drivers' keys are read too, so that a mistake in them shows before someone chooses that driver.
+  /// The other drivers' keys are read too, so that mistakes in them show before somebody chooses that driver.
   init(_ table: TOMLTable<ControllerFile.ServoKey>) throws(ConfigurationError) {
     let driver = try table.required(.driver, .word(Driver.allCases))
     let log = try table.optional(.log, table.path) ?? table.document.resolve(ControllerFile.standardServoLog)
@@ -60,14 +60,14 @@ extension ServoHardware {
 private struct WiredServos {
   /// Whether there may be several chips.
   let takesChip: Bool
-  /// How many outputs a chip has.
+  /// The number of outputs of a chip.
   let outputs: Int
   private(set) var channels: [StepID: PWMChannel] = [:]
 
   init(takesChip: Bool, outputs: Int) { (self.takesChip, self.outputs) = (takesChip, outputs) }
 
   mutating func add(_ step: StepID, _ table: TOMLTable<ControllerFile.ServoStepKey>) throws(ConfigurationError) {
-    // An SG90 turns from 500 to 2,500 µs. A pulse far outside of that drives a servo against its stop.
+    // An SG90 turns from 500 to 2,500 µs. A pulse far outside that range drives a servo against its stop.
     let pulse = TOMLForm.integer(in: 400...2600)
     if !takesChip, table.has(.chip) {
       throw table.error(.chip, "a PCA9685 is one chip: give bus and address in [servo]")
@@ -89,7 +89,7 @@ private struct WiredServos {
 }
 
 extension TOMLForm<Int> {
-  /// Of a device on an I²C bus: seven bits, without those that are kept for other uses.
+  /// The address of a device on an I²C bus: seven bits, without the reserved addresses.
   fileprivate static var deviceAddress: TOMLForm {
     TOMLForm(
       expectation: "an integer from 0x40 to 0x77, and not 0x70, to which all boards listen",

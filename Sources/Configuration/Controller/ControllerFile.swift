@@ -6,13 +6,13 @@ package import StepProtocol
 
 /// `stepd.toml`: what a vehicle's controller needs in addition to the vehicle file.
 ///
-/// Paths in a value that was read start at the working folder. In a value that is to be written (`render`) they are the
-/// text of the file, and start at the file's folder.
+/// In a value that was read, paths are relative to the working folder. In a value to be written (`render`), they are
+/// the text of the file, and relative to the file's folder.
 package struct ControllerFile: Equatable, Sendable {
-  /// How the controller proves to the broker who it is, and where the broker is if not where the vehicle file says.
+  /// The controller's identity at the broker, and the broker's address if it differs from the vehicle file's.
   package struct BrokerLogin: Equatable, Sendable {
     package var identity: Broker.Identity
-    /// These three take the place of the vehicle file's: on the vehicle, the broker may be `localhost`.
+    /// These three replace those of the vehicle file: on the vehicle, the broker may be `localhost`.
     package var host: String?
     package var port: UInt16?
     package var authority: String?
@@ -25,7 +25,7 @@ package struct ControllerFile: Equatable, Sendable {
     }
   }
 
-  /// The controller's keys, and the key that its riders' tokens are signed with.
+  /// The controller's keys, and the key that verifies its riders' tokens.
   package struct KeyFiles: Equatable, Sendable {
     /// The path of the private X25519 JWK; only its owner may read it.
     package var encryption: String
@@ -40,11 +40,11 @@ package struct ControllerFile: Equatable, Sendable {
     }
   }
 
-  /// Where a step's rotating minor comes from, and what sends it.
+  /// The source of a step's rotating minor, and its sender.
   package struct Beacon: Equatable, Sendable {
     /// The path of the step's secret, a symmetric JWK; only its owner may read it.
     package var secret: String
-    /// The radio that the controller sends with; nil when a device of its own sends, which has the secret and a clock.
+    /// The radio with which the controller sends; nil if a separate device with the secret and a clock sends.
     package var radio: RadioSpec?
 
     package init(secret: String, radio: RadioSpec? = nil) {
@@ -56,7 +56,7 @@ package struct ControllerFile: Equatable, Sendable {
   /// An adapter at a step that hears riders' devices.
   package struct Ear: Equatable, Sendable {
     package var radio: RadioSpec
-    /// The RSSI of a usual device at 1 m of the adapter, dBm.
+    /// The RSSI of a typical device at 1 m from the adapter, dBm.
     package var measuredPower: Int8
 
     package init(radio: RadioSpec, measuredPower: Int8 = Hearing.usualPower) {
@@ -64,11 +64,11 @@ package struct ControllerFile: Equatable, Sendable {
     }
   }
 
-  /// A watchdog of the computer's, which the controller feeds.
+  /// The computer's watchdog, which the controller feeds.
   package struct Watchdog: Equatable, Sendable {
     /// The path of its device.
     package var device: String
-    /// After how many seconds without being fed it restarts the computer.
+    /// The number of seconds without feeding after which it restarts the computer.
     package var timeout: Int
 
     package init(device: String = Self.standardDevice, timeout: Int = Self.standardTimeout) {
@@ -76,11 +76,11 @@ package struct ControllerFile: Equatable, Sendable {
     }
 
     package static let standardDevice = "/dev/watchdog"
-    /// Of the small computers' own, one counts no further than 15.
+    /// Some small computers' watchdogs cannot count beyond 15.
     package static let standardTimeout = 10
   }
 
-  /// Where the file is, for errors.
+  /// The path of the file, for errors.
   package var path: String
   /// The path of the vehicle file.
   package var vehicle: String
@@ -91,7 +91,7 @@ package struct ControllerFile: Equatable, Sendable {
   package var policy: Policy
   /// How long a minor lasts, seconds.
   package var beaconPeriod: Int
-  /// Of the steps whose iBeacons change their minor in each period.
+  /// For the steps whose iBeacons change their minor in each period.
   package var beacons: [StepID: Beacon]
   /// The adapters that hear riders' devices.
   package var ears: [StepID: Ear]
@@ -101,10 +101,10 @@ package struct ControllerFile: Equatable, Sendable {
   package var servo: ServoHardware
   package var inputs: Inputs
   package var watchdog: Watchdog?
-  /// The path of the file that the controller writes its counters to, for Prometheus.
+  /// The path of the file to which the controller writes its counters, for Prometheus.
   package var metrics: String?
   package var trafficGuard: Guard?
-  /// Where the installer left the steps, `open` or `close`: it holds until there is a journal.
+  /// Where the installer left the steps, `open` or `close`. It is used until there is a journal.
   package var installed: Position
 
   package init(
@@ -290,7 +290,7 @@ extension ControllerFile.Watchdog {
 }
 
 extension ControllerFile {
-  /// The tables whose changes take a restart of the controller, as the file has them: all but `[policy]` and `[tags]`.
+  /// The tables whose changes need a restart of the controller: all except `[policy]` and `[tags]`.
   package func changesForRestart(to new: ControllerFile) -> [String] {
     [
       ("vehicle", vehicle != new.vehicle), ("journal", journal != new.journal), ("[broker]", broker != new.broker),

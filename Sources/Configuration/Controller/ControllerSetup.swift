@@ -6,7 +6,7 @@ import StepProtocol
 import Traffic
 import TrafficFeed
 
-/// All that a controller works from: `stepd.toml`, and the files that it names, read and found to agree.
+/// Everything that a controller needs: `stepd.toml`, and the files that it names, read and checked against each other.
 package struct ControllerSetup: Sendable {
   /// `stepd.toml`.
   package let file: ControllerFile
@@ -15,7 +15,7 @@ package struct ControllerSetup: Sendable {
   package let broker: Broker
   /// The path of the journal.
   package let journal: String
-  /// Where the steps stand while there is no journal.
+  /// Where the steps are while there is no journal.
   package let installed: Position
   package let keys: Controller.Keys
   package let policy: Policy
@@ -24,16 +24,16 @@ package struct ControllerSetup: Sendable {
   package let servo: ServoHardware
   package let inputs: Inputs
   package let watchdog: ControllerFile.Watchdog?
-  /// What holds a step back while something comes towards it, and what it needs.
+  /// What delays a step while something approaches it, and the settings for it.
   package let trafficGuard: (feed: ControllerFile.Feed, receiver: HostPort?, rules: TrafficRules)?
   /// The radios that send steps' beacons. A step without one has another sender, or no beacon.
   package let beaconRadios: [StepID: RadioSpec]
-  /// The adapters that hear riders' devices; empty where no proof asks for them.
+  /// The adapters that hear riders' devices; empty if no proof needs them.
   package let ears: [StepID: ControllerFile.Ear]
 
   /// Reads all files except certificates and the journal.
   ///
-  /// - Throws: when a file is wrong, when the files contradict one another, or when others can read a private key.
+  /// - Throws: if a file is wrong, if the files contradict one another, or if others can read a private key.
   package init(reading path: String) throws {
     let document = try TOMLDocument(reading: path)
     let file = try ControllerFile(document)
@@ -77,7 +77,7 @@ package struct ControllerSetup: Sendable {
 }
 
 extension ControllerFile {
-  /// Throws when the files contradict one another, or when the policy could never let a step move.
+  /// Throws if the files contradict one another, or if the policy could never let a step move.
   fileprivate func check(
     against vehicleFile: VehicleFile, _ tags: TagKeyFile?, in document: TOMLDocument
   ) throws(ConfigurationError) {
@@ -143,7 +143,7 @@ extension ControllerFile.Guard {
 }
 
 extension ControllerFile {
-  /// Throws where the vehicle is to hear riders and could not tell at which step.
+  /// Throws if the vehicle is to hear riders but could not tell at which step.
   private func checkEars(at steps: [Step], in document: TOMLDocument) throws(ConfigurationError) {
     for step in steps {
       guard let ear = ears[step.id] else {

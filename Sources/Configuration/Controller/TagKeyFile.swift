@@ -20,11 +20,11 @@ package struct TagKeyFile: Equatable, Sendable {
     }
   }
 
-  /// More tags than a fleet has. The journal keeps a counter for each.
+  /// More tags than one vehicle needs. The journal keeps a counter for each.
   package static let maximumCount = 256
 
   package let path: String
-  /// Each UID once.
+  /// Each UID occurs once.
   package private(set) var tags: [Tag] = []
 
   /// A file without tags.
@@ -35,7 +35,7 @@ package struct TagKeyFile: Equatable, Sendable {
     try self.init(parsing: Files.readRegular(path, limit: 65536), path: path)
   }
 
-  /// No error repeats a part of a key.
+  /// No error repeats any part of a key.
   package init(parsing bytes: [UInt8], path: String) throws(ConfigurationError) {
     self.path = path
     let value: JSON
@@ -58,13 +58,13 @@ package struct TagKeyFile: Equatable, Sendable {
     }
   }
 
-  /// Adds a tag, in place of one of the same UID.
+  /// Adds a tag, in place of one with the same UID.
   package mutating func set(_ tag: Tag) {
     tags.removeAll { $0.uid == tag.uid }
     tags.append(tag)
   }
 
-  /// The file's text: a tag a line.
+  /// The file's text: one tag per line.
   package func render() -> String {
     tags.isEmpty ? "[]\n" : "[\n" + tags.map { "  \($0.json.text)" }.joined(separator: ",\n") + "\n]\n"
   }

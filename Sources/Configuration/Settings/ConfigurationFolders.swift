@@ -5,8 +5,8 @@ package struct ConfigurationFolders: Equatable, Sendable {
   /// `$XDG_CONFIG_HOME/stepctl`, else `~/.config/stepctl`; nil for a process without a home.
   package let user: String?
   package let system: String
-  /// What a user's programs note by themselves: `$XDG_STATE_HOME/stepctl`, else `~/.local/state/stepctl`; nil for a
-  /// process without a home.
+  /// The folder for what a user's programs remember: `$XDG_STATE_HOME/stepctl`, else `~/.local/state/stepctl`; nil for
+  /// a process without a home.
   package let state: String?
   private let home: String?
 
@@ -21,18 +21,18 @@ package struct ConfigurationFolders: Equatable, Sendable {
     self.system = system
   }
 
-  /// The folders. The user's is the first, and wins.
+  /// The folders. The user's comes first and has priority.
   package var all: [String] { [user, system].compactMap { $0 } }
 
-  /// The `config.toml` of each folder; it need not exist.
+  /// The `config.toml` of each folder; the files need not exist.
   package var configFiles: [String] { all.map { "\($0)/config.toml" } }
 
   /// The folders of vehicle files. In each, a vehicle is `NAME.toml`, or `NAME/vehicle.toml` with its other files.
   package var vehicleFolders: [String] { all.map { "\($0)/vehicles" } }
 
-  /// The vehicle files, by name. Of the same name, the user's hides the system's, and a folder hides a file.
+  /// The vehicle files, by name. With equal names, the user's hides the system's, and a folder hides a file.
   ///
-  /// - Throws: for a folder that this user may not read: the vehicle that is meant could be in it.
+  /// - Throws: if this user may not read a folder, because the wanted vehicle could be in it.
   package func vehicles() throws(SystemError) -> [(name: String, path: String)] {
     var paths: [String: String] = [:]
     for folder in vehicleFolders where Files.exists(folder) {
@@ -46,13 +46,13 @@ package struct ConfigurationFolders: Equatable, Sendable {
     return paths.sorted { $0.key < $1.key }.map { (name: $0.key, path: $0.value) }
   }
 
-  /// A path as people write it, with `~` for their home.
+  /// A path in people's form, with `~` for their home.
   package func displayed(_ path: String) -> String {
     guard let home, path.hasPrefix("\(home)/") else { return path }
     return "~" + path.dropFirst(home.count)
   }
 
-  /// A path in a configuration file, where no shell replaces the `~`.
+  /// Expands a path in a configuration file, where no shell replaces the `~`.
   func expanded(_ path: String) -> String {
     guard let home, path.hasPrefix("~/") else { return path }
     return home + path.dropFirst()

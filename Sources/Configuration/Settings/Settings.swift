@@ -1,15 +1,15 @@
 import Domain
 import SystemIO
 
-/// What every command can be told, and who decided it: the flag, else the environment, else the user's `config.toml`,
-/// else the system's, else the default.
+/// The settings of every command, and the source of each: the flag, else the environment, else the user's
+/// `config.toml`, else the system's, else the default.
 package struct Settings: Equatable, Sendable {
-  /// What was given on the command line.
+  /// The settings from the command line.
   package struct Flags: Sendable {
     package var vehicle: String?
     package var radio: String?
     package var nfc: String?
-    /// As it was typed: `10`, `10s`, `2m`.
+    /// As typed: `10`, `10s`, `2m`.
     package var timeout: String?
 
     package init(vehicle: String? = nil, radio: String? = nil, nfc: String? = nil, timeout: String? = nil) {
@@ -24,19 +24,18 @@ package struct Settings: Equatable, Sendable {
   /// Seconds.
   package static let standardTimeout = 10.0
 
-  /// A vehicle file or the name of one, as it was given; nil when nobody named one.
+  /// A vehicle file or its name, as given; nil if none was given.
   package let vehicle: Setting<String?>
   package let radio: Setting<String>
-  /// The connection string of the NFC reader; nil when nobody gave one, and libnfc chooses.
+  /// The connection string of the NFC reader; nil if none was given, and libnfc chooses.
   package let nfc: Setting<String?>
   /// Seconds.
   package let timeout: Setting<Double>
   package let folders: ConfigurationFolders
 
-  /// - Parameter environment: `STEPCTL_VEHICLE`, `STEPCTL_RADIO`, `STEPCTL_NFC` and `STEPCTL_TIMEOUT`, each unset when
-  ///   empty.
-  /// - Throws: for a value that a setting cannot have, and for a file that cannot be read. A `config.toml` need not
-  ///   exist.
+  /// - Parameter environment: `STEPCTL_VEHICLE`, `STEPCTL_RADIO`, `STEPCTL_NFC` and `STEPCTL_TIMEOUT`; an empty one
+  ///   counts as unset.
+  /// - Throws: for an invalid value, and for a file that cannot be read. A `config.toml` need not exist.
   package init(
     flags: Flags, environment: [String: String], folders: ConfigurationFolders
   ) throws {
@@ -69,9 +68,9 @@ package struct Settings: Equatable, Sendable {
     let files: [TOMLTable<Key>]
     let folders: ConfigurationFolders
 
-    /// What the first of flag, variable and files says.
+    /// The value of the first source that has one: flag, variable, files.
     ///
-    /// - Parameter adjust: makes of a value in a file what it means outside of that file's folder.
+    /// - Parameter adjust: converts a value in a file to its meaning outside that file's folder.
     func resolve<Value>(
       _ key: Key, _ form: TOMLForm<Value>, flag: TOMLValue?,
       file adjust: (Value, TOMLDocument) -> Value = { value, _ in value }
@@ -104,14 +103,14 @@ package struct Settings: Equatable, Sendable {
 extension Settings {
   private static func file(in folder: String) -> String { folder + (folder.hasSuffix("/") ? "" : "/") + "vehicle.toml" }
 
-  /// The path of the vehicle file: the given file, the one of the given name, or the only one.
+  /// The path of the vehicle file: the given file, the file of the given name, or the only one.
   ///
-  /// - Parameter isMeant: whether a file is probably the one that is meant; where several are known, it decides if it
-  ///   says so of exactly one.
-  /// - Throws: when there is no file of that name, or nobody named one and there is not exactly one.
+  /// - Parameter isMeant: whether a file is probably the wanted one. If several are known, it decides if it is true for
+  ///   exactly one.
+  /// - Throws: if there is no file of that name; or if no name was given and there is not exactly one.
   package func vehicleFile(among isMeant: (_ path: String) -> Bool = { _ in false }) throws -> String {
     if let given = vehicle.value {
-      // What `provision vehicle` and `provision token` made is a folder.
+      // `provision vehicle` and `provision token` make folders.
       if Self.isPath(given), Files.isFolder(given) { return Self.file(in: given) }
       if Self.isPath(given) || Files.exists(given) && !Files.isFolder(given) { return given }
     }
@@ -160,7 +159,7 @@ extension TOMLForm<Double> {
   }
 }
 
-/// A value and where it comes from.
+/// A value and its source.
 package struct Setting<Value: Sendable>: Sendable {
   package let value: Value
   package let origin: SettingOrigin
@@ -173,13 +172,13 @@ package struct Setting<Value: Sendable>: Sendable {
 
 extension Setting: Equatable where Value: Equatable {}
 
-/// Who decided a setting.
+/// The source of a setting.
 package enum SettingOrigin: Equatable, Sendable, CustomStringConvertible {
   case flag(String)
   case variable(String)
   /// The file as people write it, with `~` for their home.
   case file(String, line: Int)
-  /// Nobody.
+  /// None of the other sources.
   case standard
 
   /// `flag --vehicle`, `STEPCTL_VEHICLE`, `~/.config/stepctl/config.toml:3`, `default`.
@@ -192,7 +191,7 @@ package enum SettingOrigin: Equatable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// An error about what was said there.
+  /// An error about the value from this source.
   package func error(
     _ message: String, hint: String? = nil, kind: ConfigurationError.Kind = .invalid
   ) -> ConfigurationError {

@@ -1,13 +1,13 @@
 import CTOML
 import SystemIO
 
-/// A parsed TOML 1.0 document and the file that it came from.
+/// A parsed TOML 1.0 document and its file.
 struct TOMLDocument: Sendable {
   /// A key with its value, or an element of an array.
   struct Node: Sendable {
     let key: String
     let value: TOMLValue
-    /// Where the value is written, or the header of a table that has one. Nil for the document itself.
+    /// The place of the value, or of the header of a table that has one. Nil for the document itself.
     let place: Range<Position>?
     /// Whether it is a table in braces.
     let isInline: Bool
@@ -17,7 +17,7 @@ struct TOMLDocument: Sendable {
     var line: Int? { place?.lowerBound.line }
   }
 
-  /// A place in the text. Lines and columns count from 1; a column is a code point.
+  /// A place in the text. Lines and columns start at 1; a column is a code point.
   struct Position: Comparable, Sendable {
     let line: Int
     let column: Int
@@ -25,14 +25,14 @@ struct TOMLDocument: Sendable {
     static func < (a: Position, b: Position) -> Bool { (a.line, a.column) < (b.line, b.column) }
   }
 
-  /// People write configuration by hand: a larger file is another kind of file.
+  /// People write configuration by hand, so a larger file is not a configuration.
   static let maximumSize = 65_536
 
   let path: String
-  /// The first is the document's own table.
+  /// The first node is the document's own table.
   let nodes: [Node]
 
-  /// An error about a key, as `["policy", "static"]`, with its line; without a line where the file has no such key.
+  /// An error about a key, such as `["policy", "static"]`, with its line; without a line if the file has no such key.
   func error(at key: [String], _ message: String) -> ConfigurationError {
     var node = nodes[0]
     for name in key {
@@ -44,7 +44,7 @@ struct TOMLDocument: Sendable {
     return ConfigurationError(path, line: node.line, message)
   }
 
-  /// A path in the file as seen from the working folder.
+  /// Converts a path in the file to a path relative to the working folder.
   func resolve(_ path: String) -> String {
     let folder = Files.parent(of: self.path)
     return folder == "." ? path : Files.resolve(path, in: folder)
@@ -69,7 +69,7 @@ struct TOMLDocument: Sendable {
     var count = 0
     let parsed = UnsafeBufferPointer(start: ctoml_get_nodes(document, &count), count: count)
     var values = [TOMLValue](repeating: .table, count: count)
-    // Children come after their parents. Read backwards, the elements of an array are known before the array.
+    // Children come after their parents. In reverse order, the elements of an array are known before the array.
     for (index, node) in parsed.enumerated().reversed() {
       values[index] =
         switch node.kind {
@@ -124,7 +124,7 @@ enum TOMLValue: Equatable, Sendable {
   /// A `TOMLTable` reads its content.
   case table
 
-  /// The value as an error shows it: short and on one line.
+  /// The value as shown in an error: short and on one line.
   var description: String {
     switch self {
     case .string(let text):

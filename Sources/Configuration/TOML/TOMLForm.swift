@@ -2,13 +2,13 @@ import Domain
 import Encoding
 import StepProtocol
 
-/// A form that a value in a file can have: how an error describes it, and how it is read.
+/// A form of a value in a file: how errors describe it, and how it is read.
 struct TOMLForm<Value> {
-  /// `a UUID`, `"left" or "right"`: what follows "expected".
+  /// The text after "expected": `a UUID`, `"left" or "right"`.
   let expectation: String
-  /// Nil for a value of another form.
+  /// Returns nil for a value of another form.
   let read: (TOMLValue) -> Value?
-  /// What follows "found".
+  /// The text after "found".
   var describe: (TOMLValue) -> String = \.description
 
   /// A form of text.
@@ -18,7 +18,7 @@ struct TOMLForm<Value> {
 }
 
 extension TOMLForm<String> {
-  /// Text that a terminal shows and does not obey.
+  /// Text without characters that control a terminal.
   static var text: TOMLForm {
     .text("non-empty text without control characters") {
       $0.isEmpty || $0.unicodeScalars.contains(where: TOMLText.isControl) ? nil : $0
@@ -27,7 +27,7 @@ extension TOMLForm<String> {
 
   static var vehicleName: TOMLForm { .text(Vehicle.nameRule) { Vehicle.isName($0) ? $0 : nil } }
 
-  /// The path of a file; a relative one starts at the folder of the document.
+  /// The path of a file; a relative path starts at the folder of the document.
   static func path(in document: TOMLDocument) -> TOMLForm {
     TOMLForm(expectation: "the path of a file") { TOMLForm.text.read($0).map(document.resolve) }
   }
@@ -47,8 +47,8 @@ extension TOMLForm<StepID> {
   static var stepID: TOMLForm { .text(#"1 to 32 of a-z, 0-9, "-" and "_""#) { StepID($0) } }
 }
 
-/// Public keys, 32 bytes as base64url without padding. Errors do not repeat the text: it may be a private key in the
-/// wrong place.
+/// Public keys, 32 bytes as base64url without padding. Errors do not repeat the text, because it may be a misplaced
+/// private key.
 extension TOMLForm {
   fileprivate static func key(_ make: @escaping ([UInt8]) -> Value?) -> TOMLForm {
     TOMLForm(
@@ -80,7 +80,7 @@ extension TOMLForm<Bool> {
 }
 
 extension TOMLForm<[TagUID]> {
-  /// At least one UID, each once.
+  /// At least one UID, without duplicates.
   static var tagUIDs: TOMLForm {
     TOMLForm(expectation: "an array of different UIDs of 8, 14 or 20 hexadecimal digits") {
       guard case .array(let elements) = $0, !elements.isEmpty else { return nil }
@@ -136,7 +136,7 @@ extension TOMLForm<Double> {
 }
 
 extension TOMLForm<Int64> {
-  /// A number of seconds, as milliseconds.
+  /// A number of seconds, returned as milliseconds.
   static func milliseconds(seconds range: ClosedRange<Double>) -> TOMLForm {
     let seconds = TOMLForm<Double>.number(in: range)
     return TOMLForm(expectation: seconds.expectation) { seconds.read($0).map { Int64(($0 * 1000).rounded()) } }
@@ -144,14 +144,14 @@ extension TOMLForm<Int64> {
 }
 
 extension TOMLForm where Value: RawRepresentable<String> {
-  /// One of some words.
+  /// One of the given words.
   static func word(_ words: [Value]) -> TOMLForm {
     text(alternatives(words.map { TOMLText.quoted($0.rawValue) })) { text in words.first { $0.rawValue == text } }
   }
 }
 
 extension TOMLForm {
-  /// At least one of some words.
+  /// At least one of the given words.
   static func words<Word>(_ words: [Word]) -> TOMLForm where Value == Set<Word>, Word: RawRepresentable<String> {
     let word = TOMLForm<Word>.word(words)
     return TOMLForm(

@@ -1,12 +1,12 @@
 import Domain
 
-/// The keys that a table may have, by their names in the file.
+/// The allowed keys of a table, by their names in the file.
 protocol TOMLKey: Hashable, CaseIterable, Sendable, RawRepresentable where RawValue == String {}
 
-/// A table with known keys. It exists only when the file has no other key in that table.
+/// A table with known keys. It can be created only if the table in the file has no other keys.
 struct TOMLTable<Key: TOMLKey>: Sendable {
   let document: TOMLDocument
-  /// The keys that lead to this table, as `servo.steps.left`; empty for the document's own table.
+  /// The keys that lead to this table, such as `servo.steps.left`; empty for the document's own table.
   private let name: String
   private let isArrayElement: Bool
   let line: Int?
@@ -40,11 +40,11 @@ struct TOMLTable<Key: TOMLKey>: Sendable {
     }
   }
 
-  /// A key's entry. There are few; and for each kind of dictionary the Swift runtime has to look up whether it may
-  /// exist.
+  /// A key's entry. A linear search, because entries are few, and the Swift runtime must look up each new type of
+  /// dictionary.
   private func node(_ key: Key) -> TOMLDocument.Node? { entries.first { $0.key == key.rawValue } }
 
-  /// The value of a key; nil when the key is not there.
+  /// The value of a key; nil if the key is absent.
   func optional<Value>(_ key: Key, _ form: TOMLForm<Value>) throws(ConfigurationError) -> Value? {
     guard let node = node(key) else { return nil }
     guard let value = form.read(node.value) else {
@@ -90,7 +90,7 @@ struct TOMLTable<Key: TOMLKey>: Sendable {
     return tables
   }
 
-  /// All `[key.ID]`, each about the step of that id, in the order of the file.
+  /// All `[key.ID]`, each for the step with that id, in the order of the file.
   func stepTables<Inner: TOMLKey>(
     _ key: Key, _ keys: Inner.Type = Inner.self
   ) throws(ConfigurationError) -> [(step: StepID, table: TOMLTable<Inner>)] {
@@ -119,18 +119,18 @@ struct TOMLTable<Key: TOMLKey>: Sendable {
 
   func line(of key: Key) -> Int? { node(key)?.line ?? line }
 
-  /// Where a key's value is written.
+  /// The place of a key's value.
   func place(of key: Key) -> Range<TOMLDocument.Position>? { node(key)?.place }
 
-  /// An error of a key's value: `vehicle.toml:7: [[steps]] side: …`.
+  /// An error about a key's value: `vehicle.toml:7: [[steps]] side: …`.
   func error(_ key: Key, _ message: String) -> ConfigurationError {
     error(at: line(of: key), "\(TOMLText.key(key.rawValue)): \(message)")
   }
 
-  /// An error of the table itself.
+  /// An error about the table itself.
   func error(_ message: String) -> ConfigurationError { error(at: line, message) }
 
-  /// The error of a missing key: it names the table and its line.
+  /// The error for a missing key: it names the table and its line.
   func missing(_ key: Key, because reason: String = "") -> ConfigurationError {
     error(at: line, "\(TOMLText.key(key.rawValue)) is missing\(reason)")
   }

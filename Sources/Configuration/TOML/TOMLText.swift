@@ -1,8 +1,8 @@
 import Encoding
 
-/// TOML's written forms (TOML 1.0.0).
+/// The written forms of TOML (TOML 1.0.0).
 enum TOMLText {
-  /// A basic string. C1 controls are escaped too: TOML allows them, and terminals obey them.
+  /// A basic string. C1 controls are escaped too: TOML allows them, but terminals obey them.
   static func quoted(_ text: some StringProtocol) -> String {
     var result = "\""
     for scalar in text.unicodeScalars {
@@ -28,7 +28,7 @@ enum TOMLText {
     return isBare && !text.isEmpty ? text : quoted(text)
   }
 
-  /// A number as people write it: `5`, not `5.0`. Reading a float takes both.
+  /// A number in its short form: `5`, not `5.0`. Reading a float accepts both.
   static func number(_ value: Double) -> String {
     let text = "\(value)"
     return text.hasSuffix(".0") ? String(text.dropLast(2)) : text

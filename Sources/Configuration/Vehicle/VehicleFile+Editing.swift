@@ -1,11 +1,11 @@
 package import Domain
 
 extension VehicleFile {
-  /// Writes a step's measured power into the text of a vehicle file: over the present value, else after the step's
-  /// major. Comments, order and line ends stay as they are.
+  /// Writes a step's measured power into the text of a vehicle file: in place of the present value, else after the
+  /// step's major. Comments, order and line ends stay as they are.
   ///
   /// - Parameter power: dBm at 1 m.
-  /// - Throws: when the text is no vehicle file, or has no such step.
+  /// - Throws: if the text is not a vehicle file, or has no such step.
   package static func setting(
     measuredPower power: Int8, of id: StepID, in text: [UInt8], path: String
   ) throws(ConfigurationError) -> [UInt8] {
@@ -15,7 +15,7 @@ extension VehicleFile {
     }
   }
 
-  /// Writes, in the same way, the minor that a step's iBeacon always sends.
+  /// Writes, in the same way, the fixed minor of a step's iBeacon.
   package static func setting(
     minor: UInt16, of id: StepID, in text: [UInt8], path: String
   ) throws(ConfigurationError) -> [UInt8] {
@@ -25,9 +25,9 @@ extension VehicleFile {
     }
   }
 
-  /// Adds, in the same way, a tag to those of a step. A tag that is already there changes nothing.
+  /// Adds, in the same way, a tag to a step. A tag that is already there changes nothing.
   ///
-  /// - Throws: also when the tag is another step's.
+  /// - Throws: also if the tag belongs to another step.
   package static func adding(
     tag: TagUID, to id: StepID, in text: [UInt8], path: String
   ) throws(ConfigurationError) -> [UInt8] {
@@ -54,7 +54,7 @@ extension VehicleFile {
     do {
       expected.vehicle = try Vehicle(name: before.vehicle.name, uuid: before.vehicle.uuid, steps: steps)
     } catch {
-      // Only a tag can have changed of what tells steps apart.
+      // Of the values that distinguish steps, only a tag can have changed.
       throw step.error("\(TOMLText.key(key.rawValue)): \(value) has a tag of another step in it")
     }
 
@@ -64,7 +64,7 @@ extension VehicleFile {
     } else if let major = step.place(of: .major).map(text.range(of:)) {
       edited.insert("\(key.rawValue) = \(value)", behind: major, isInline: step.isInline)
     }
-    // What counts: the file, read again, says what it said before, and the new value.
+    // The test of success: when read again, the file has the old values and the new one.
     guard (try? VehicleFile(parsing: edited, path: path)) == expected else {
       throw step.error("cannot be edited as it is written; give each key a line of its own")
     }
@@ -89,7 +89,7 @@ extension [UInt8] {
     return offset
   }
 
-  /// Adds an entry after a value: in an inline table right there, else on a new line with the same indentation and line
+  /// Adds an entry after a value: directly in an inline table, else on a new line with the same indentation and line
   /// end.
   mutating func insert(_ entry: String, behind value: Range<Int>, isInline: Bool) {
     if isInline {

@@ -5,7 +5,7 @@ import MQTT
 import StepProtocol
 
 extension VehicleFile {
-  /// The file's text. Reading it gives the same value, with its paths seen from where it was read.
+  /// The file's text. Reading the text gives the same value, with paths relative to the reader's working folder.
   package func render() -> String {
     [vehicleText, brokerText, controllerText, vehicle.steps.map(\.rendered).joined(), placeText, riderText].joined()
   }

@@ -4,16 +4,16 @@ package import MQTT
 package import Rider
 package import StepProtocol
 
-/// `vehicle.toml`: a vehicle, how to reach its controller, and, in a rider's own copy, who the rider is.
+/// `vehicle.toml`: a vehicle, how to reach its controller, and, in a rider's own copy, the rider's identity.
 ///
-/// Paths in a value that was read start at the working folder. In a value that is to be written (`render`) they are the
-/// text of the file, and start at the file's folder.
+/// In a value that was read, paths are relative to the working folder. In a value to be written (`render`), they are
+/// the text of the file, and relative to the file's folder.
 package struct VehicleFile: Equatable, Sendable {
   /// The public keys of a vehicle's controller.
   package struct ControllerKeys: Equatable, Sendable {
-    /// What commands are encrypted to.
+    /// The key to which commands are encrypted.
     package var encryption: EncryptionKey
-    /// What statements are signed with.
+    /// The key that verifies statements.
     package var signing: VerificationKey
 
     package init(encryption: EncryptionKey, signing: VerificationKey) {
@@ -22,10 +22,10 @@ package struct VehicleFile: Equatable, Sendable {
     }
   }
 
-  /// Who a rider is to a controller.
+  /// A rider's identity for a controller.
   package struct Rider: Equatable, Sendable {
     package var name: String
-    /// The path of the private JWK that commands are signed with; only its owner may read it.
+    /// The path of the private JWK that signs commands; only its owner may read it.
     package var deviceKey: String
     /// The path of the token, a JWT that is bound to that key.
     package var token: String
@@ -37,20 +37,20 @@ package struct VehicleFile: Equatable, Sendable {
     }
   }
 
-  /// Where the file is, for errors.
+  /// The path of the file, for errors.
   package var path: String
-  /// Name, UUID and steps: enough to locate oneself.
+  /// Name, UUID and steps: enough to locate the rider.
   package var vehicle: Vehicle
-  /// The key of whoever signs tokens and codes for the vehicle.
+  /// The key that verifies the operator's tokens and codes for the vehicle.
   package var operatorKey: VerificationKey?
-  /// When the operator signed what the file says of the vehicle, Unix time; nil for an unsigned file.
+  /// When the operator signed the file's data about the vehicle, Unix time; nil for an unsigned file.
   package var signed: Int64?
   package var topic: TopicPrefix?
-  /// Always with TLS; with an identity in a file that has `cert` and `key`.
+  /// Always with TLS; has an identity if the file has `cert` and `key`.
   package var broker: Broker?
   package var controller: ControllerKeys?
   package var rider: Rider?
-  /// Where the vehicle is parked, for whoever has to find it.
+  /// Where the vehicle is parked, for people who look for it.
   package var place: Coordinate?
 
   package init(
@@ -144,7 +144,7 @@ package struct VehicleFile: Equatable, Sendable {
     do {
       return try Vehicle(name: name, uuid: uuid, steps: steps)
     } catch {
-      // Of two steps that share something the second is at fault.
+      // If two steps share a value, the error is about the second.
       func twice(_ key: StepKey, _ value: String, _ shares: (Step) -> Bool) -> ConfigurationError {
         let sharing = steps.indices.filter { shares(steps[$0]) }
         return tables[sharing[1]].error(
@@ -199,10 +199,10 @@ extension VehicleFile.Rider {
 }
 
 extension VehicleFile {
-  /// What a rider needs to command the vehicle. Reads the keys and the token.
+  /// Everything that a rider needs to command the vehicle. Reads the keys and the token.
   ///
-  /// - Parameter unlock: opens the device's key where a passphrase protects it.
-  /// - Throws: when a part is missing, or when others can read a private key.
+  /// - Parameter unlock: opens the device's key if a passphrase protects it.
+  /// - Throws: if a part is missing, or if others can read a private key.
   package func riderAccess(unlock: KeyFile.Unlock? = nil) throws -> RiderAccess {
     let purpose = "commands need it; a rider's vehicle file has it"
     let topic = try present(topic, "topic", purpose)
@@ -224,10 +224,10 @@ extension VehicleFile {
     }
   }
 
-  /// Begins to prepare the connection to the broker, while the rider's keys are read; nil where there is no broker.
+  /// Begins to prepare the connection to the broker while the rider's keys are read; nil if there is no broker.
   package func tlsPreparation() throws -> TLSPreparation? { try broker.flatMap(TLSPreparation.init) }
 
-  /// The rider's token, found to be for the rider's device. It takes no passphrase.
+  /// The rider's token, checked to be for the rider's device. Needs no passphrase.
   package func riderToken() throws -> Token {
     let rider = try present(rider, "[rider]", "a rider's vehicle file has it")
     guard try KeyFile.isProtected(rider.deviceKey) else { return try riderAccess().token }
@@ -239,7 +239,7 @@ extension VehicleFile {
     return token
   }
 
-  /// A part that not every vehicle file has.
+  /// A part that some vehicle files lack.
   func present<Part>(_ part: Part?, _ name: String, _ purpose: String) throws(ConfigurationError) -> Part {
     guard let part else { throw ConfigurationError(path, "\(name) is missing: \(purpose)") }
     return part

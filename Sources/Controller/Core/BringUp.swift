@@ -1,44 +1,45 @@
 package import Domain
 package import StepProtocol
 
-/// The servo of one step in the hands of a technician: it is led in small increments, its ends are noted and tried.
+/// Lets a technician lead the servo of one step in small increments, mark its ends and test them.
 ///
-/// The controller does not run meanwhile. What holds for its motions holds here: one tick's worth at the most, along
-/// the slowest ramp that there is; no motion against an input; a place that nobody knows is approached by single
-/// pulses. Times in milliseconds, on a clock of the caller's.
+/// The controller does not run meanwhile, but the rules for its motions apply here too: one tick's worth at most, along
+/// the slowest ramp; no motion against an input; an unknown place is approached by single pulses. Times are in
+/// milliseconds, on the caller's clock.
 package struct BringUp: Sendable {
-  /// Where a servo may be led, microseconds of its pulse: what an SG90 takes.
+  /// The pulses to which the servo may be led, microseconds: the range of an SG90.
   package static let range = 500...2500
-  /// The pulses that places count from here: 0 and 1. The ends are what is looked for.
+  /// Maps pulses to places 0 and 1 here. The real ends are not known yet.
   package static let scale = ServoPulses(closed: 1000, open: 2000)
-  /// How far the target of keys may be ahead of the servo, microseconds, unless one key is worth more.
+  /// How far a held key may set the target ahead of the servo, microseconds. One key press may always move it by its
+  /// own increment.
   private static let lead = 30
 
   package enum Order: Equatable, Sendable {
-    /// Find the middle of the range, from a place that nobody knows.
+    /// Find the middle of the range, starting from an unknown place.
     case find
-    /// Go on by microseconds; of a key that may be held down.
+    /// Go on by microseconds, for a key that may be held down.
     case jog(by: Int)
-    /// Go on by microseconds from the present target.
+    /// Go by microseconds from the present target.
     case move(by: Int)
-    /// Go to a pulse, microseconds.
+    /// Go to a pulse, in microseconds.
     case go(to: Int)
-    /// The servo stands at this end.
+    /// Take the present place as this end.
     case mark(Command.Move.Target)
-    /// Go from closed to open and back, and see what the switches at the ends see.
+    /// Go from closed to open and back, and check the end switches.
     case test
     /// Stop at once, and hold.
     case stop
   }
 
   package enum Input: Sendable {
-    /// Before anything else. It sets the output up, and that moves nothing.
+    /// Comes before all other inputs. Sets up the output, which moves nothing.
     case started
     case ordered(Order)
     case sensed(SensorReport)
     case servo(ServoReport)
     case tick
-    /// Let go of the servo, wherever it is.
+    /// Release the servo, wherever it is.
     case ended
   }
 
@@ -47,35 +48,36 @@ package struct BringUp: Sendable {
     case tell(Event)
   }
 
-  /// Pulses in microseconds.
+  /// Pulses are in microseconds.
   package enum Event: Equatable, Sendable {
-    /// The output is set up. Nil where it gives no pulses, and nobody knows where the servo is.
+    /// The output is set up. Nil if it gives no pulses: then the servo's place is unknown.
     case ready(Int?)
-    /// It came to rest where it was led.
+    /// The servo came to rest at its target.
     case arrived(Int)
-    /// It was stopped, and is held; nil where it is not driven.
+    /// The servo was stopped and is held; nil if it is not driven.
     case stopped(Int?)
-    /// An input, or a fault, has stopped it.
+    /// An input or a fault has stopped the servo.
     case held(Int?, String)
-    /// What was ordered cannot be.
+    /// The order cannot be carried out.
     case refused(String)
     case marked(Command.Move.Target, Int)
-    /// What the test found at an end: the pulse at which its switch first saw the step; nil where it has none.
+    /// The test reached an end. `sawAt` is the pulse at which the end's switch first saw the step; nil if there is no
+    /// switch.
     case reached(Command.Move.Target, sawAt: Int?)
     case missed(Command.Move.Target)
     case passed
     case released
-    /// The servo could not be let go.
+    /// The servo could not be released.
     case driven(String)
   }
 
-  /// What there is to see.
+  /// What the technician sees.
   package struct State: Equatable, Sendable {
-    /// Nil when nobody knows.
+    /// Nil if it is unknown.
     package let pulse: Int?
     package let target: Int?
     package let ends: ServoPulses
-    /// In the order of their names; nil where an input is lost, or was not read yet.
+    /// In the order of their names; nil if an input is lost, or has not been read yet.
     package let inputs: [(sensor: SensorID, isActive: Bool?)]
 
     package static func == (a: State, b: State) -> Bool {
@@ -86,29 +88,29 @@ package struct BringUp: Sendable {
   private struct Test {
     var ends: [Command.Move.Target] = [.close, .open, .close]
     var sawAt: Int?
-    /// Since when the servo has been at the end, and the switch there does not see the step.
+    /// When the servo reached the end, while the switch there does not see the step.
     var waits: Int64?
   }
 
   private enum Course {
     case finding(Inching)
     case jog(Jog)
-    /// Without a leg where it is at the end already.
+    /// The leg is nil if the servo is already at the end.
     case test(Test, Leg?)
   }
 
   package let step: StepID
-  /// As found so far.
+  /// The ends found so far.
   package private(set) var ends: ServoPulses
-  /// Whether the servo was driven by any of this.
+  /// Whether this mode has driven the servo.
   package private(set) var hasDriven = false
   private var readings: Readings
   private var levels: [SensorID: Bool?]
   private var course: Course?
-  /// Where the servo is held; nil when it is not, and nobody knows.
+  /// Where the servo is held; nil if it is not held and its place is unknown.
   private var place: Double?
   private var (now, turned, lastNumber) = (Int64(0), Int64(0), 0)
-  /// When the order was given that the servo has not reported on yet.
+  /// When the order was given that the servo has not yet reported on.
   private var ordered: Int64?
   private enum Phase { case preparing, working, releasing, released }
   private var phase = Phase.preparing
@@ -123,7 +125,7 @@ package struct BringUp: Sendable {
   }
 
   package var isMoving: Bool { course != nil }
-  /// Whether it waits for the servo to be set up, or to be let go.
+  /// Whether it waits for the servo to be set up or released.
   package var awaitsServo: Bool { phase == .preparing || phase == .releasing }
   package var needsTicks: Bool { isMoving || awaitsServo }
 
@@ -139,7 +141,7 @@ package struct BringUp: Sendable {
       inputs: levels.sorted { $0.key.description < $1.key.description }.map { ($0.key, $0.value) })
   }
 
-  /// Where the step is once the servo was let go, by pulses that the controller goes by.
+  /// Where the step is after the servo was released, according to the pulses that the controller uses.
   package func position(by ends: ServoPulses) -> Position {
     guard course == nil, let pulse = place.map(Self.pulse) else { return .unknown }
     return pulse == ends.closed ? .close : pulse == ends.open ? .open : .unknown
@@ -227,12 +229,12 @@ package struct BringUp: Sendable {
   private mutating func stop() {
     let wasFinding = place == nil
     course = nil
-    // A servo that was given single pulses is not driven between them; to be sure, it is let go.
+    // A servo that gets single pulses is not driven between them. To be safe, it is released.
     if wasFinding { order(.release) }
     tell(.stopped(place.map(Self.pulse)))
   }
 
-  /// Whether nothing may move. Which way is outward, nobody knows yet.
+  /// Why nothing may move. The outward direction is not known yet, so every motion counts as outward.
   private var hindrance: Hindrance? { readings.hindrance(to: step, extends: true) }
 
   private mutating func hold(_ reason: String) {
@@ -243,7 +245,7 @@ package struct BringUp: Sendable {
 
   // MARK: - The servo
 
-  /// How long an output may take to be set up, or to be let go.
+  /// How long an output may take to be set up or released.
   private static let patience: Int64 = 2_000
 
   private mutating func tick() {
@@ -280,7 +282,7 @@ package struct BringUp: Sendable {
     }
   }
 
-  /// At an end of the test: sees whether its switch does, and goes on.
+  /// At an end of the test: checks the end's switch, and goes on.
   private mutating func look(_ test: Test, _ leg: Leg?) {
     var test = test
     let end = test.ends[0]
@@ -298,7 +300,7 @@ package struct BringUp: Sendable {
     if test.ends.isEmpty { tell(.passed) } else { setOut(test) }
   }
 
-  /// Notes where the switch of the end that the test goes to sees the step first.
+  /// Notes the place at which the switch of the test's present end first sees the step.
   private mutating func watchEnd() {
     guard case .test(var test, let leg)? = course, let place else { return }
     test.sawAt = readings.sees(step, at: test.ends[0]) ? test.sawAt ?? Self.pulse(place) : nil
@@ -334,7 +336,7 @@ package struct BringUp: Sendable {
     if let place { tell(.arrived(Self.pulse(place))) }
   }
 
-  /// Nobody knows what the servo does: it is let go.
+  /// Releases the servo, because its state is unknown.
   private mutating func fail(_ reason: String) {
     switch phase {
     case .releasing:
@@ -349,7 +351,7 @@ package struct BringUp: Sendable {
   }
 
   private mutating func release() {
-    // From here on it is wherever it was last, as far as nobody turns it.
+    // From here on the servo stays at its last place, unless somebody turns it.
     course = nil
     switch phase {
     case .preparing, .working:

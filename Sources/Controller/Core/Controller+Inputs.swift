@@ -1,6 +1,6 @@
 import Domain
 
-/// What becomes of a step when an input of the vehicle changes.
+/// What happens to a step when an input of the vehicle changes.
 extension Controller {
   /// Takes note of an input, and acts on it at once.
   mutating func sense(_ report: SensorReport) {
@@ -8,7 +8,7 @@ extension Controller {
     guard readings.note(report) else { return }
     if report.isActive == nil { record(.lost(report.sensor)) }
     if moved != readings.vehicleMoves {
-      // Only of a vehicle that was seen to stand: nothing moves at the start.
+      // Only if the vehicle was seen to stand: nothing moves at the start.
       let isToRetract = readings.vehicleMoves && readings.interlock.onMoving == .retract
       for step in vehicle.steps {
         steps[step.id]?.isToRetract = isToRetract
@@ -30,14 +30,14 @@ extension Controller {
     if case .resting = state.activity, position == .unknown, journal.entries[step]?.position != .unknown,
       position != state.position
     {
-      // The journal must not say after a restart that the step is where it was seen to leave.
+      // After a restart the journal must not say that the step is still at the place that it has left.
       writeState(of: step)
     }
     if let told = state.told, told != condition(of: step) { publish(step) }
     retract(step)
   }
 
-  /// Closes a step that is out while the vehicle moves, as soon as nothing hinders that.
+  /// Closes an extended step in a moving vehicle, as soon as nothing hinders the motion.
   mutating func retract(_ step: StepID) {
     guard let state = steps[step], state.isToRetract, case .resting = state.activity, state.position != .close,
       !isEnding, readings.hindrance(to: step, extends: false) == nil

@@ -1,13 +1,13 @@
 import Domain
 import StepProtocol
 
-/// What a motion goes through: its journal, its servo's set-up, tick after tick, and its end.
+/// The stages of a motion: its journal, its servo's set-up, its ticks, and its end.
 extension Controller {
   // MARK: - The journal
 
   mutating func commit(_ purpose: Purpose) {
     if case .motion(let undertaking) = purpose, let state = steps[undertaking.step] {
-      // On the medium first: from here on a crash leaves a motion without an end, and this challenge used.
+      // The journal is written first. After a crash from here on, it shows an unfinished motion and a used challenge.
       let step = undertaking.step
       journal.entries[step] = Journal.Entry(
         position: state.position, motion: undertaking.target, fault: state.fault,
@@ -19,7 +19,7 @@ extension Controller {
     effects.append(.commit(journal, lastTicket))
   }
 
-  /// The journal is on the medium.
+  /// The journal is on the medium: what waited for it goes on.
   mutating func proceed(from ticket: CommitTicket) {
     switch commits.removeValue(forKey: ticket)?.purpose {
     case .reading(let reading, let undertaking)?:
@@ -36,12 +36,12 @@ extension Controller {
     }
   }
 
-  /// Gives up what waited for the journal, which could not be written. Nothing has moved.
+  /// Gives up what waited for a journal that could not be written. Nothing has moved.
   mutating func giveUp(_ ticket: CommitTicket, _ reason: String) {
     switch commits.removeValue(forKey: ticket)?.purpose {
     case .reading(let reading, let undertaking)?:
       record(.notJournaled(undertaking.step, reason))
-      // Unless a later reading of the same tag is on its way.
+      // Keep the counter if a later reading of the same tag is being written.
       if journal.counters[reading.uid] == reading.counter { journal.counters[reading.uid] = counters[reading.uid] }
       if let sender = undertaking.sender { refuse(sender, Refusal(.unavailable), .journal) }
     case .motion(let undertaking)?:
@@ -56,7 +56,7 @@ extension Controller {
     }
   }
 
-  /// A disk that hangs must not leave a rider waiting. What it says later moves nothing.
+  /// A disk that hangs must not keep a rider waiting. Its late answer moves nothing.
   mutating func giveUpLateJournals() {
     for (ticket, commit) in commits.sorted(by: { $0.key < $1.key }) {
       guard let step = commit.purpose.waiting, now.clock - commit.began >= Controller.journalPatience else { continue }
@@ -65,7 +65,7 @@ extension Controller {
     }
   }
 
-  /// Writes where a step at rest stands.
+  /// Writes the position of a step at rest.
   mutating func writeState(of step: StepID) {
     guard let state = steps[step] else { return }
     journal.entries[step] = Journal.Entry(
@@ -75,17 +75,17 @@ extension Controller {
 
   // MARK: - The beginning
 
-  /// What has come up since the motion was wanted.
+  /// Why the motion must no longer begin, if something has changed since it was requested.
   func lapse(of undertaking: Undertaking) -> RefusalCode? {
     if isEnding { return .unavailable }
     if case .interlock = undertaking.cause, !readings.vehicleMoves { return .unavailable }
     return now.clock < undertaking.deadline ? nil : .expired
   }
 
-  /// Gives up a motion that has not begun. Journal and statements say so.
+  /// Gives up a motion that has not begun, and updates the journal and the statements.
   mutating func abandon(_ undertaking: Undertaking, _ refusal: Refusal, _ cause: RefusalCause? = nil) {
     let step = undertaking.step
-    // What its journal and its servo say later comes too late.
+    // Later reports of its journal and its servo are ignored.
     for (ticket, commit) in commits {
       if case .motion = commit.purpose, commit.purpose.waiting == step { commits[ticket]?.purpose = .note(step) }
     }
@@ -95,7 +95,7 @@ extension Controller {
     if let sender = undertaking.sender {
       refuse(sender, refusal, cause)
     } else if readings.hindrance(to: step, extends: false) == nil {
-      // What went wrong once is not tried again but by a command.
+      // A retraction that went wrong is not repeated: only a command moves the step again.
       steps[step]?.isToRetract = false
     }
     retract(step)
@@ -107,7 +107,7 @@ extension Controller {
     let motion = Motion(undertaking, from: place, at: now.clock, profile)
     switch clearance(for: motion, hasBegun: false) {
     case .go: break
-    // Nothing is wrong: it only comes too early.
+    // Not a fault: the motion is only too early.
     case .hold(let hindrance): return abandon(undertaking, hindrance.refusal)
     case .stop(let hindrance):
       record(.failed(step, hindrance.fault, hindrance.description, by: undertaking.sender?.asker))
@@ -120,12 +120,12 @@ extension Controller {
     tell(motion)
   }
 
-  /// The rider for whom a step moves wants its other end. The journal already says that a motion began, and that is
-  /// what counts after a crash. So the step turns at once, and does not wait for the journal.
+  /// Turns a moving step round, because its rider wants the other end. The journal already says that a motion began,
+  /// which is all that counts after a crash. So the step turns at once and does not wait for the journal.
   mutating func turnRound(_ motion: Motion, for undertaking: Undertaking) {
     var motion = motion
     motion.turnRound(for: undertaking, at: now.clock)
-    // Where it comes from now is neither end.
+    // The step now comes from neither end.
     steps[motion.step]?.position = .unknown
     journal.entries[motion.step]?.motion = undertaking.target
     journal.entries[motion.step]?.challenge = undertaking.challenge
@@ -166,7 +166,7 @@ extension Controller {
       if case .failed(let error) = report.outcome { disbelieve(report.step, "the servo is still driven: \(error)") }
       return
     }
-    // A report on what was given up meanwhile comes too late.
+    // A late report on an order that was given up.
     guard report.number == state.order else { return }
     switch (state.activity, report.outcome) {
     case (.preparing(let undertaking), .ready(let place)):
@@ -195,7 +195,7 @@ extension Controller {
     }
   }
 
-  /// A tick has passed: moves a step one stride further, if the last one was taken and nothing is in the way.
+  /// Handles a tick: moves a step by one stride, if the servo took the last one and nothing is in the way.
   mutating func advance(_ step: StepID) {
     if case .preparing(let undertaking)? = steps[step]?.activity { return keepWaiting(for: undertaking) }
     guard case .moving(var motion)? = steps[step]?.activity else { return }
@@ -230,7 +230,7 @@ extension Controller {
 
   // MARK: - The end
 
-  /// Stops at once: no pulse goes on in this direction. What is in the way gets some room.
+  /// Stops at once: no further pulse goes in this direction. The step backs off from an obstacle.
   mutating func halt(_ motion: Motion, _ hindrance: Hindrance) {
     record(.failed(motion.step, hindrance.fault, hindrance.description, by: motion.undertaking.sender?.asker))
     var motion = motion
@@ -245,24 +245,24 @@ extension Controller {
     finish(motion, .unknown, hindrance.fault)
   }
 
-  /// After a fault of the driver nobody knows what the servo does, so it is let go. Otherwise it is held where it is,
-  /// so that whoever stands on the step does not fall.
+  /// After a driver fault the state of the servo is unknown, so the servo is released. After other faults it is held,
+  /// so that a person who stands on the step does not fall.
   private mutating func fail(_ motion: Motion, _ fault: Fault, _ reason: String) {
     record(.failed(motion.step, fault, reason, by: motion.undertaking.sender?.asker))
     if fault == .driver { order(motion.step, .release) }
     finish(motion, .unknown, fault)
   }
 
-  /// Tells the end at once, and does not wait for the journal: after a crash in between, the journal says that the
+  /// Reports the end at once, without waiting for the journal. After a crash in between, the journal says that the
   /// motion was interrupted, which errs on the safe side.
   ///
-  /// - Parameter position: where the step is, as far as its switches do not say otherwise.
+  /// - Parameter position: where the step is, unless its switches say otherwise.
   mutating func finish(_ motion: Motion, _ position: Position, _ fault: Fault?) {
     guard var state = steps[motion.step] else { return }
     state.position = readings.position(of: motion.step, believed: position)
     state.activity = .resting
     state.fault = fault
-    // What went wrong once is not tried again but by a command.
+    // A retraction that went wrong is not repeated: only a command moves the step again.
     if fault != nil, fault != .vehicleMoving { state.isToRetract = false }
     if fault == nil, state.position == .open, let device = motion.undertaking.sender?.device {
       state.reservation = (device, now.clock + policy.reserve)
@@ -278,7 +278,7 @@ extension Controller {
     retract(motion.step)
   }
 
-  /// Reports a fault of the servo of a step at rest: without this, nobody would notice that the servo did not obey.
+  /// Reports a servo fault of a step at rest: otherwise nobody would notice that the servo did not obey.
   private mutating func disbelieve(_ step: StepID, _ reason: String) {
     record(.failed(step, .driver, reason, by: nil))
     tellFault(of: step, .driver)

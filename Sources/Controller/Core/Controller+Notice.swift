@@ -2,14 +2,14 @@ import Domain
 import Encoding
 package import StepProtocol
 
-/// The operator's notices to the controller. A notice is on the medium before it is in force, so that neither a restart
-/// nor an older notice brings back what was withdrawn.
+/// The operator's notices to the controller. A notice is on the medium before it takes effect. So neither a restart nor
+/// an older notice restores what was withdrawn.
 extension Controller {
-  /// The keys that tokens and notices may be signed by.
+  /// The keys that may sign tokens and notices.
   package var operatorKeys: [VerificationKey] { notice?.keys ?? [keys.operatorKey] }
 
   mutating func receive(notice payload: [UInt8]) {
-    // One that is on its way to the medium counts here: what is written later says all that it said.
+    // Compares with the newest known notice, even if it is still being written: a later journal includes it.
     let known = journal.notice?.content
     do throws(ProtocolError) {
       guard
@@ -26,7 +26,7 @@ extension Controller {
 
   /// The notice is on the medium.
   mutating func obey(_ new: Notice) {
-    // A journal that was reported late may be the older one.
+    // Journals may be reported out of order, so this notice may be older than the one in force.
     guard new.sequence > notice?.sequence ?? -1 else { return }
     notice = new
     effects.append(.obey(new))
@@ -34,7 +34,7 @@ extension Controller {
     tell(.init(.notice, time: now.wall, notice: new.sequence))
   }
 
-  /// The notice is not on the medium. When it arrives again it is tried again.
+  /// The notice could not be written. The controller tries again when it arrives again.
   mutating func forget(_ new: Notice, _ reason: String) {
     if journal.notice?.content == new { journal.notice = notice.map { KeptNotice($0, root: keys.operatorKey) } }
     record(.noticeNotJournaled(reason))
@@ -43,12 +43,12 @@ extension Controller {
 
 /// A notice as the journal keeps it.
 package struct KeptNotice: Sendable, Equatable {
-  /// What the journal calls it. No step's id has a space in it.
+  /// Its name in the journal. No step id contains a space.
   static let name = "operator notice"
 
   let content: Notice
-  /// The key of the operator's that the controller was installed with. Where that is another now, the notice is
-  /// somebody else's.
+  /// The operator's key that the controller was installed with. If the installed key is now a different one, the notice
+  /// is from a former operator.
   let root: VerificationKey
 
   package init(_ content: Notice, root: VerificationKey) {

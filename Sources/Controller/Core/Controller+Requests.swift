@@ -1,7 +1,7 @@
 import Domain
 import StepProtocol
 
-/// What riders ask, and who may do what, up to the moment when a motion is wanted.
+/// Handles riders' requests and checks who may do what, until a motion is to begin.
 extension Controller {
   mutating func receive(_ request: Request) {
     guard let step = vehicle.step(request.step) else { return }
@@ -36,7 +36,7 @@ extension Controller {
         switch proofs.judge(move, for: step, by: sender.device, heard: place, counters: journal.counters, at: now) {
         case .refused(let code, let cause): refuse(sender, Refusal(code), cause)
         case .accepted(nil): undertake(undertaking)
-        // Before the tag's reading is used up, so that the rider can ask again with it.
+        // Checked before the tag's reading is used up, so that the rider can send the same reading again.
         case .accepted(_?) where isEnding || guardRefusal(of: undertaking) != nil: undertake(undertaking)
         case .accepted(let reading?):
           journal.counters[reading.uid] = reading.counter
@@ -46,7 +46,7 @@ extension Controller {
     }
   }
 
-  /// The checks of the protocol's section 6 up to the proof, in their order.
+  /// The checks of section 6 of the protocol, in their order, up to the proof.
   private mutating func objection(
     to command: Command, _ sender: Sender, _ token: Token, isRetained: Bool
   ) -> (RefusalCode, RefusalCause?)? {
@@ -58,8 +58,8 @@ extension Controller {
     case .stop(let epoch): staleness = session.isPresent(epoch) ? nil : .expired
     case .move(let move): staleness = session.redeem(move, by: sender.device, for: sender.step, at: now.clock)
     }
-    // First: another refusal of a second copy would deny what the first one was granted, such as where the broker now
-    // sets the retain flag, or the token has ended meanwhile.
+    // Checked first: a second copy must not be refused for another reason (the broker now sets the retain flag, or the
+    // token has ended). That refusal would deny what the first copy was granted.
     if !isNew || staleness == .replayed { return (.replayed, nil) }
     if isRetained { return (.retained, nil) }
     guard token.vehicle == vehicle.uuid else { return (.wrongVehicle, .tokenVehicle) }
@@ -72,7 +72,7 @@ extension Controller {
     return staleness.map { ($0, nil) }
   }
 
-  /// Has the device call that asked, where the vehicle listens.
+  /// Asks the sender's device to call, if the vehicle listens.
   private mutating func beginCall(of sender: Sender, by key: CallKey, _ challenge: [UInt8]) -> CallRequest? {
     let clock = now.clock
     guard let begun = hearing?.begin(key, for: sender, challenge: challenge, at: clock) else { return nil }
@@ -81,7 +81,7 @@ extension Controller {
     return begun.call.request(heard: hearing?.told(sender.device))
   }
 
-  /// Tells devices whose place has changed where they are heard now: the answer to their question, once more.
+  /// Tells devices whose place has changed where they are heard now, by answering their question again.
   mutating func lookWhereCallersAre() {
     let clock = now.clock
     guard let (changes, forgotten) = hearing?.decide(at: clock) else { return }
@@ -100,13 +100,13 @@ extension Controller {
       challenge, policy: policy.presence, call: call, watch: traffic?.watch(of: step, at: now.clock), about: about)
   }
 
-  /// Looks at the step's state: refuses, turns a motion round, or begins one.
+  /// Looks at the step's state, then refuses the motion, turns the present one round, or begins a new one.
   mutating func undertake(_ undertaking: Undertaking) {
     let step = undertaking.step
     guard case .command(let move, let sender) = undertaking.cause, let state = steps[step],
       let condition = condition(of: step)
     else { return }
-    // A tag's reading took time to be written: a stop or a newer command may have come meanwhile.
+    // Writing the tag's reading took time: a stop or a newer command may have come meanwhile.
     guard session.stands(move) else { return refuse(sender, Refusal(.expired)) }
     if let code = lapse(of: undertaking) { return refuse(sender, Refusal(code)) }
     switch state.activity {
@@ -131,14 +131,14 @@ extension Controller {
     if let hindrance = readings.hindrance(to: step, extends: undertaking.target == .open) {
       return refuse(sender, hindrance.refusal)
     }
-    // Last: whoever waits and asks again uses up nothing.
+    // Checked last, so that a rider who waits and asks again uses up nothing.
     if let refusal = guardRefusal(of: undertaking) { return refuse(sender, refusal) }
     limit.note(sender.device, at: now.clock)
     if case .moving(let motion) = state.activity { return turnRound(motion, for: undertaking) }
     commit(.motion(undertaking))
   }
 
-  /// Ends whatever the step does or is about to do. It needs neither a challenge nor a proof, because it starts
+  /// Ends whatever the step does or is about to do. A stop needs neither a challenge nor a proof, because it starts
   /// nothing.
   private mutating func stop(for sender: Sender) {
     let step = sender.step
@@ -149,7 +149,7 @@ extension Controller {
     case .committing(let undertaking)?, .preparing(let undertaking)?:
       tellStop(by: sender)
       abandon(undertaking, Refusal(.expired))
-    // The servo holds the place that it was given last.
+    // The servo holds its last place.
     case .moving(let motion)?:
       tellStop(by: sender)
       finish(motion, .unknown, motion.obstacle?.fault)

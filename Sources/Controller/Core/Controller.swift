@@ -3,11 +3,11 @@ package import Domain
 package import StepProtocol
 package import Traffic
 
-/// The vehicle's side of the protocol, as a state machine: takes inputs and the time of each, gives effects.
+/// The vehicle's side of the protocol, as a state machine: takes inputs, each with its time, and returns effects.
 ///
-/// It does no I/O, waits for nothing and asks no clock: its shell performs the effects in their order and brings back
-/// what became of them. So one step moves on while another's journal or servo takes its time, and a test can be at any
-/// hour and lose any message.
+/// It does no I/O, waits for nothing and reads no clock. Its shell performs the effects in order and reports their
+/// results. So one step moves on while another step's journal or servo is slow, and a test can choose any time and lose
+/// any message.
 package struct Controller {
   package enum Input: Sendable {
     case request(Request)
@@ -17,9 +17,9 @@ package struct Controller {
     case notice([UInt8])
     /// An input changed, or was read for the first time.
     case sensed(SensorReport)
-    /// An adapter of the vehicle heard a frame that is awaited.
+    /// An adapter of the vehicle heard an awaited frame.
     case heard(HeardFrame)
-    /// An adapter of the vehicle began to listen, or does not any more.
+    /// An adapter of the vehicle began or ceased to listen.
     case ear(StepID, isListening: Bool)
     /// Due every `Hearing.interval` while `awaitsCalls`.
     case listened
@@ -27,13 +27,13 @@ package struct Controller {
     case tick
     /// The program has started. Comes before everything else.
     case started
-    /// What comes from a traffic feed, or from a receiver of the vehicle's place.
+    /// Comes from a traffic feed, or from the vehicle's position receiver.
     case road(RoadEvent)
-    /// The state of every step is to be published: at the start, and whenever a broker may have forgotten it.
+    /// Publish the state of every step: at the start, and whenever a broker may have forgotten it.
     case connected
     /// The configuration was read again.
     case rules(Rules)
-    /// The program is to end: from here on nothing begins.
+    /// The program is to end: nothing begins from here on.
     case ending
   }
 
@@ -44,13 +44,13 @@ package struct Controller {
     case record(Event)
     /// The operator's notice is in force.
     case obey(Notice)
-    /// Something that the operator is to know.
+    /// An event for the operator.
     case tell(VehicleEvent.Content)
-    /// The adapters wait for these frames too.
+    /// The adapters wait for these frames as well.
     case await([UUID])
-    /// They need not wait for these any more.
+    /// The adapters no longer wait for these frames.
     case forget([UUID])
-    /// The traffic feed is to be watched.
+    /// Watch the traffic feed.
     case watch(WatchedRoad)
   }
 
@@ -61,7 +61,7 @@ package struct Controller {
     package let retain: Bool
   }
 
-  /// The controller's private keys, and the public one of whoever signs tokens.
+  /// The controller's private keys, and the public key of the token issuer.
   package struct Keys: Sendable {
     package let decryption: DecryptionKey
     package let signing: SigningKey
@@ -74,13 +74,13 @@ package struct Controller {
     }
   }
 
-  /// Something for the log: who asked what, and what became of it.
+  /// A log entry: who asked for what, and the outcome.
   package enum Event: Sendable, Equatable {
     case unauthenticated(StepID, ProtocolError)
     case refused(StepID, RefusalCode, RefusalCause?, by: Asker)
     /// A question was answered with a challenge.
     case challenged(StepID, by: Asker)
-    /// The step is where a command wants it, so nothing moves.
+    /// The step is already where a command wants it, so nothing moves.
     case answered(StepID, by: Asker)
     case stopped(StepID, by: Asker)
     case began(StepID, Command.Move.Target, by: Asker)
@@ -88,12 +88,12 @@ package struct Controller {
     case retracts(StepID)
     /// An input is lost.
     case lost(SensorID)
-    /// A motion came to its end. Nobody asked for it where the controller itself closed the step.
+    /// A motion ended. `by` is nil if the controller itself closed the step.
     case ended(StepID, Position, by: Asker?)
-    /// Nobody asked, where it is no motion of a rider's that failed.
+    /// `by` is nil if the failed motion was not a rider's.
     case failed(StepID, Fault, String, by: Asker?)
     case notJournaled(StepID, String)
-    /// The operator's notice of that sequence number is on the medium, and in force.
+    /// The operator's notice with that sequence number is on the medium and in force.
     case noticed(Int64)
     case noticeIgnored(ProtocolError)
     case noticeNotJournaled(String)
@@ -105,50 +105,50 @@ package struct Controller {
 
   /// What is known of a step.
   struct State {
-    /// Where the step is, or where it came from while it moves.
+    /// Where the step is; while it moves, where it came from.
     var position: Position
     /// Why the last motion did not end where it should.
     var fault: Fault?
     var activity = Activity.resting
-    /// The order whose report is awaited.
+    /// The number of the order whose report is awaited.
     var order = 0
-    /// The order to stop driving the servo, until it is carried out.
+    /// The number of the order to release the servo, until it is carried out.
     var release: Int?
-    /// Who may close the step, and until when nobody else may.
+    /// The only device that may close the step, and until when.
     var reservation: (device: VerificationKey, until: Int64)?
-    /// The vehicle began to move, and the controller has not closed the step since.
+    /// The vehicle began to move, and the controller has not closed the step since then.
     var isToRetract = false
-    /// What the last retained statement said.
+    /// The content of the last retained statement.
     var told: Condition?
   }
 
   enum Activity {
     case resting
-    /// The journal that says that the motion begins is on its way to the medium.
+    /// The journal that announces the motion is being written.
     case committing(Undertaking)
     /// The servo's output is being set up.
     case preparing(Undertaking)
     case moving(Motion)
   }
 
-  /// What a statement says of a step.
+  /// What a statement says about a step.
   package struct Condition: Equatable {
     package let position: Position
     package let phase: Phase
     package let fault: Fault?
   }
 
-  /// What a journal is written for.
+  /// Why a journal is written.
   enum Purpose {
-    /// A dynamic tag's reading is used up; then the step's state is looked at.
+    /// A dynamic tag's reading is used up. After that the step's state is checked.
     case reading(DynamicTag.Reading, Undertaking)
     case motion(Undertaking)
-    /// Nobody waits for it. If it fails, the medium still says that a motion began, which errs on the safe side.
+    /// Nothing waits for it. If it fails, the medium still says that a motion began, which errs on the safe side.
     case note(StepID)
-    /// It is in force from then on.
+    /// The notice is in force once it is written.
     case notice(Notice)
 
-    /// Which step waits for it.
+    /// The step that waits for it.
     var waiting: StepID? {
       switch self {
       case .reading(_, let undertaking), .motion(let undertaking): undertaking.step
@@ -157,35 +157,35 @@ package struct Controller {
     }
   }
 
-  /// For how long before `nbf` a token is accepted, seconds: clocks differ.
+  /// How long before `nbf` a token is accepted, seconds: clocks differ.
   static let leeway: Int64 = 30
-  /// How long a journal may take that a command waits for, milliseconds.
+  /// How long a command waits for its journal, milliseconds.
   static let journalPatience: Int64 = 1_000
 
   var vehicle: Vehicle
   let keys: Keys
-  /// Of the program, for riders' programs that ask; nil where they are told none.
+  /// The program's version for riders' programs that ask; nil if it is not told.
   let version: String?
   var policy: Policy
   let profile: MotionProfile
   let motionGuard: any MotionGuard
-  /// Nil where there is no traffic feed.
+  /// Nil without a traffic feed.
   var traffic: FeedGuard?
   var session: Session
   var proofs: ProofCheck
-  /// Nil where the vehicle does not listen.
+  /// Nil if the vehicle does not listen.
   var hearing: Hearing?
   var limit = MotionLimit()
   var refusals = RefusalAllowance()
   var readings: Readings
   var steps: [StepID: State] = [:]
-  /// What was written, or is on its way to the medium.
+  /// What was written, or is being written.
   var journal: Journal
-  /// What the operator's last notice says that is known to be on the medium.
+  /// The operator's last notice that is known to be on the medium.
   package internal(set) var notice: Notice?
-  /// The counters of tags that are known to be on the medium.
+  /// The tag counters that are known to be on the medium.
   var counters: [TagUID: UInt32]
-  /// The journals on their way to the medium: the purpose of each, and when it was handed over, on the controller's
+  /// The journals that are being written: why each one is written, and when it was handed over, on the controller's
   /// clock, milliseconds.
   var commits: [CommitTicket: (purpose: Purpose, began: Int64)] = [:]
   var lastTicket: CommitTicket = 0
@@ -196,8 +196,8 @@ package struct Controller {
   var effects: [Effect] = []
 
   /// - Parameters:
-  ///   - version: of the program, 1 to 64 characters of printable ASCII.
-  ///   - journal: with an entry for each step.
+  ///   - version: the program's version, 1 to 64 characters of printable ASCII.
+  ///   - journal: has an entry for each step.
   package init(
     vehicle: Vehicle, keys: Keys, policy: Policy, secrets: StepSecrets = StepSecrets(), profile: MotionProfile,
     inputs: Inputs = Inputs(), hearing: Hearing? = nil, traffic: FeedGuard? = nil, journal: Journal,
@@ -211,7 +211,7 @@ package struct Controller {
     self.profile = profile
     self.journal = journal
     counters = journal.counters
-    // The notice is a former operator's: the controller is now installed with another operator's key.
+    // The notice is a former operator's: the controller now has another operator's key.
     if journal.notice?.root != keys.operatorKey { self.journal.notice = nil }
     notice = self.journal.notice?.content
     self.motionGuard = motionGuard
@@ -223,7 +223,7 @@ package struct Controller {
     now = ControllerTime(clock: 0, wall: 0)
     for step in vehicle.steps {
       let entry = journal.entries[step.id] ?? .lost
-      // A motion without an end: it is reported, and never taken up again.
+      // A motion without an end is reported, and never resumed.
       let (position, fault) = entry.motion == nil ? (entry.position, entry.fault) : (.unknown, .interrupted)
       steps[step.id] = State(position: readings.position(of: step.id, believed: position), fault: fault)
     }
@@ -233,22 +233,22 @@ package struct Controller {
     steps.values.contains { if case .moving = $0.activity { true } else { false } }
   }
 
-  /// Whether something is awaited that has a time limit: a step's motion, its servo, or a journal.
+  /// Whether anything with a time limit is awaited: a step's motion, its servo, or a journal.
   package var needsTicks: Bool {
     commits.values.contains { $0.purpose.waiting != nil }
       || steps.values.contains { if case .resting = $0.activity { false } else { true } }
   }
 
-  /// Whether riders' devices are called for, or were until a moment ago.
+  /// Whether riders' devices are asked to call, or were until a moment ago.
   package var awaitsCalls: Bool { hearing?.isUnderWay == true }
 
-  /// Whether nothing moves or is about to, every journal was written or has failed, and every servo that was to be let
-  /// go is.
+  /// Whether nothing moves or is about to move, every journal was written or has failed, and no servo waits for its
+  /// release.
   package var isAtRest: Bool {
     !needsTicks && commits.isEmpty && steps.values.allSatisfy { $0.release == nil }
   }
 
-  /// Takes an input, and says what is to be done about it, in this order.
+  /// Takes an input, and returns the effects to perform, in order.
   package mutating func handle(_ input: Input, at time: ControllerTime) -> [Effect] {
     now = time
     effects = []
@@ -295,7 +295,7 @@ package struct Controller {
     publish(sender.step, .init(command: sender.command, nonce: sender.nonce, outcome: outcome))
   }
 
-  /// A change of state is retained for whoever comes later; an answer is for one rider, now.
+  /// Publishes a step's state. A change of state is retained for later subscribers; an answer is for one rider, now.
   mutating func publish(_ step: StepID, _ answer: Statement.Answer? = nil) {
     guard let condition = condition(of: step) else { return }
     if answer == nil { steps[step]?.told = condition }
@@ -307,7 +307,7 @@ package struct Controller {
       .publish(Publication(step: step, payload: statement.payload(signedBy: keys.signing), retain: answer == nil)))
   }
 
-  /// What the inputs say of a step at rest comes before what its last motion left behind.
+  /// The state of a step. At rest, the inputs override what its last motion left behind.
   package func condition(of step: StepID) -> Condition? {
     guard let state = steps[step] else { return nil }
     if case .moving = state.activity { return Condition(position: state.position, phase: .moving, fault: nil) }

@@ -3,18 +3,18 @@ package import Geography
 import StepProtocol
 package import Traffic
 
-/// What a vehicle needs to judge a traffic feed.
+/// What a vehicle needs in order to judge a traffic feed.
 package struct TrafficRules: Sendable, Equatable {
-  /// Where the vehicle's place comes from.
+  /// How the vehicle's place is known.
   package enum Source: Sendable, Equatable {
-    /// It was surveyed: metres that it may be off, and the heading in radians clockwise from north.
+    /// Surveyed: its error in metres, and the heading in radians clockwise from north.
     case given(Coordinate, error: Double, heading: Double)
-    /// A receiver says it. The heading is that of the last drive, or this one before there was any.
+    /// From a receiver. The heading is that of the last drive; before the first drive it is this one.
     case receiver(heading: Double?)
   }
 
   package var source: Source
-  /// Whether the vehicle is looked for in the feed, near that place.
+  /// Whether to look for the vehicle in the feed, near that place.
   package var isInFeed: Bool
   /// Metres.
   package var length: Double
@@ -36,50 +36,50 @@ package struct TrafficRules: Sendable, Equatable {
   }
 }
 
-/// What comes from the feed and from the receiver.
+/// A report from the feed or from the receiver.
 package enum RoadEvent: Sendable, Equatable {
-  /// A bridge has taken the connection. The time is what the clock of the messages shows when the controller's shows 0:
-  /// seconds since 1970.
+  /// A bridge has accepted the connection. The origin is the time on the messages' clock when the controller's clock
+  /// shows 0: seconds since 1970.
   case connected(origin: Double)
-  /// A frame, and when it came, milliseconds on the controller's clock.
+  /// A frame and its arrival time, milliseconds on the controller's clock.
   case frame(FeedFrame, clock: Int64)
-  /// There is no connection, or none any more.
+  /// There is no connection, or no longer one.
   case lost
-  /// What a receiver says; nil where it has no fix.
+  /// A receiver's report; nil if it has no fix.
   case fix(VehiclePlace.Fix?)
 }
 
-/// What a bridge is asked for, and for how long.
+/// The place that a bridge is asked to watch, and for how long.
 package struct WatchedRoad: Sendable, Equatable {
   /// On the controller's clock, milliseconds.
   package let until: Int64
   package let position: Coordinate
-  /// Metres that the position may be off.
+  /// The error of the position, metres.
   package let error: Double
 }
 
-/// The guard that a traffic feed gives: it holds a step back while something comes towards it.
+/// The guard that uses a traffic feed: it delays a step while something approaches the step.
 ///
-/// It never opens anything. A feed that lies, stands or is lost makes it hold, or makes it blind.
+/// It never opens anything. If the feed is wrong, stalled or lost, the guard only holds or is blind.
 package struct FeedGuard: MotionGuard, Sendable {
-  /// For how long the feed is watched after somebody asked, milliseconds: all day would be 100 to 300 kB/s.
+  /// How long the feed is watched after a request, milliseconds. Watching all day would take 100 to 300 kB/s.
   package static let patience: Int64 = 60_000
-  /// How long a feed may take to begin, milliseconds. Meanwhile a step waits, also where a blind guard allows it: who
-  /// asks and commands at once would always be faster than the feed.
+  /// How long a feed may take to begin, milliseconds. Meanwhile a step waits, even if a blind guard may open it.
+  /// Otherwise a rider who asks and commands at once would always be faster than the feed.
   package static let beginning: Int64 = 2_000
-  /// Nearer things than that are in every feed of the vehicle's road, metres.
+  /// Every feed of the vehicle's road has something nearer than this, metres.
   private static let farAway = 50_000.0
 
   private let rules: TrafficRules
   private var place: VehiclePlace
   private var traffic: TrafficGuard?
   private var offset = ClockOffset()
-  /// Seconds since 1970 when the controller's clock shows 0, of the connection that frames came from last.
+  /// Seconds since 1970 when the controller's clock shows 0, according to the connection of the last frames.
   private var origin = 0.0
   /// The origin of a newer connection, from which no frame has come yet.
   private var nextOrigin: Double?
   private var until: Int64 = .min
-  /// Since when it has been watched without a pause; nil once a connection was lost, or refused.
+  /// Start of the watch without a gap; nil once a connection was lost or refused.
   private var begun: Int64?
   private var hasNoted = false
 
@@ -97,8 +97,7 @@ package struct FeedGuard: MotionGuard, Sendable {
       }
   }
 
-  /// Somebody with a valid token asks: the feed is watched from now on.
-  ///
+  /// Watches the feed from now on, because a holder of a valid token has asked.
   mutating func arm(at clock: Int64) {
     if clock >= until { begun = clock }
     until = clock + Self.patience
@@ -106,20 +105,21 @@ package struct FeedGuard: MotionGuard, Sendable {
 
   func isWatching(at clock: Int64) -> Bool { clock < until }
 
-  /// Until when the feed is watched, on the controller's clock, and where; nil while it is not, or while the vehicle's
-  /// place is not known even roughly.
+  /// Where the feed is watched, and until when, on the controller's clock; nil while it is not watched, or while not
+  /// even a rough place of the vehicle is known.
   func wish(at clock: Int64) -> WatchedRoad? {
     guard clock < until, let here = place.rough(at: seconds(clock)) else { return nil }
     return WatchedRoad(until: until, position: here.position, error: here.error)
   }
 
-  /// - Returns: whether everything in the feed is so far away that its axes may be swapped; once for each connection.
+  /// - Returns: whether everything in the feed is so far away that its axes may be swapped; true once per connection at
+  ///   most.
   mutating func take(_ event: RoadEvent, at clock: Int64) -> Bool {
     switch event {
     case .connected(let origin):
       nextOrigin = origin
       hasNoted = false
-    // What was on its way stays known for as long as the guard looks ahead.
+    // Approaching objects stay known for as long as the guard looks ahead.
     case .lost: begun = nil
     case .fix(let fix): place.take(fix, at: seconds(clock))
     case .frame(let frame, let arrival): return take(frame, at: arrival)
@@ -133,7 +133,7 @@ package struct FeedGuard: MotionGuard, Sendable {
     if let bridge = frame.bridge { offset.take(bridge, at: time) }
     place.look(in: frame, at: seconds(clock))
     settle(at: clock)
-    // A bridge that says its time will soon have said enough. Of another one the clock is taken to be right.
+    // A bridge that sends its time soon gives an estimate. Without that, the bridge's clock is taken as correct.
     let unknown = ClockOffset.Estimate(offset: 0, uncertainty: .infinity)
     traffic?.take(frame, at: time, clock: frame.bridge == nil ? .none : offset.estimate ?? unknown)
     guard !hasNoted, !frame.objects.isEmpty, let here = place.rough(at: seconds(clock))?.position,
@@ -159,17 +159,17 @@ package struct FeedGuard: MotionGuard, Sendable {
 
   // MARK: - Judging
 
-  /// What is known now about a step.
+  /// The present verdict for a step.
   func verdict(for step: StepID, at clock: Int64) -> TrafficGuard.Verdict {
     guard clock < until else { return .blind(.silent) }
     guard let traffic else { return .blind(place.rough(at: seconds(clock)) == nil ? .place : .silent) }
     let verdict = traffic.verdict(for: step, at: origin + seconds(clock))
-    // What was on its way, as seen from where the vehicle was, still comes.
+    // Something that approached the vehicle's former place still counts as approaching.
     guard !verdict.holds, place.current(at: seconds(clock)) == nil else { return verdict }
     return .blind(place.blindness)
   }
 
-  /// What `verdict` says, as the word that riders are told.
+  /// The `verdict` as the word that riders receive.
   func watch(of step: StepID, at clock: Int64) -> Watch {
     switch verdict(for: step, at: clock) {
     case .clear: .clear
@@ -179,7 +179,7 @@ package struct FeedGuard: MotionGuard, Sendable {
     }
   }
 
-  /// Only an opening that has not begun is held back: a step that is under way follows the rules of motion.
+  /// Delays only an opening that has not begun: a step that moves follows the rules of motion.
   package func clearance(for motion: GuardedMotion, at time: ControllerTime) -> Clearance {
     guard motion.target == .open, !motion.hasBegun else { return .go }
     switch verdict(for: motion.step, at: time.clock) {
@@ -197,7 +197,7 @@ package struct FeedGuard: MotionGuard, Sendable {
     }
   }
 
-  /// Why a step opens that the guard cannot see; nil where it can.
+  /// Why the guard cannot see a step that opens; nil if the guard can see it.
   func blindness(at step: StepID, at clock: Int64) -> TrafficGuard.Blindness? {
     if case .blind(let reason) = verdict(for: step, at: clock) { reason } else { nil }
   }

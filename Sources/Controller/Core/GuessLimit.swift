@@ -1,9 +1,9 @@
 import StepProtocol
 
-/// Counts the wrong minors that each device names, because 16 bits can be guessed by somebody who may try for long.
+/// Counts the wrong minors that each device sends, because somebody with enough time could guess 16 bits.
 ///
-/// A device has three in a minute; then its beacon proofs are not looked at until the minute is over. Each device is
-/// counted for itself, so that nobody can lock out another.
+/// A device has three wrong minors in a minute. After that its beacon proofs are refused until the minute is over. Each
+/// device has its own count, so that nobody can lock out another.
 struct GuessLimit: Sendable {
   static let allowed = 3
   /// Milliseconds.
@@ -12,7 +12,7 @@ struct GuessLimit: Sendable {
   static let capacity = 256
 
   private struct Count: Sendable {
-    /// When the first of them came, on the controller's clock.
+    /// When the first wrong minor came, on the controller's clock.
     let began: Int64
     var wrong: Int
   }

@@ -5,11 +5,11 @@ import StepProtocol
 /// A frame that an adapter of the vehicle heard.
 package struct HeardFrame: Sendable, Equatable {
   package let frame: UUID
-  /// Whose side the adapter is at.
+  /// The step whose adapter heard it.
   package let ear: StepID
   /// dBm.
   package let rssi: Int8
-  /// When it was heard, on the controller's clock, milliseconds; never earlier than it was.
+  /// When it was heard, on the controller's clock, milliseconds; may be too late, never too early.
   package let clock: Int64
 
   package init(_ frame: UUID, at ear: StepID, rssi: Int8, clock: Int64) {
@@ -22,26 +22,27 @@ package struct HeardFrame: Sendable, Equatable {
 
 /// Where riders' devices are, as the vehicle's own adapters hear them: one adapter at each step.
 ///
-/// It is `Ranging` in the other direction. There, a rider hears a beacon at each step; here, an adapter at each step
-/// hears the rider. The path is the same, and so is the law. The loudness of the device is unknown. It shifts the
-/// levels at all adapters alike, so it changes how near the device seems, and not at which side.
+/// This is `Ranging` in the other direction. There, a rider hears a beacon at each step; here, an adapter at each step
+/// hears the rider. The path and the law are the same. The transmit power of the device is unknown. It shifts the
+/// levels at all adapters alike, so it changes how near the device seems, but not which side.
 package struct Hearing: Sendable {
-  /// Milliseconds that one frame is sent for.
+  /// How long one frame is sent, milliseconds.
   static let slot: Int64 = 300
   static let slots = 32
-  /// How long the answer that begins a call may take to reach the device, milliseconds. Together with `slot` that is
+  /// How long the answer that begins a call may take to reach the device, milliseconds. Together with `slot` this is
   /// less than a second, so a copy that comes a second later is refused.
   static let delay: Int64 = 500
-  /// How often one adapter counts one frame. A device sends three in a slot; more would let copies crowd them out.
+  /// How many times per slot one adapter counts a frame. A device sends three per slot. A higher limit would let copies
+  /// crowd them out.
   static let countsPerSlot = 8
   /// A device that asks for both steps has two calls.
   static let callsPerDevice = 2
   static let mostDevices = 64
-  /// How late a frame may be told, milliseconds.
+  /// How late a frame may be reported, milliseconds.
   private static let patience: Int64 = 900
   /// How long a device is remembered after its last call, milliseconds.
   private static let memory = Int64(RangingModel.window * 1000)
-  /// How often to look where everybody is, milliseconds.
+  /// How often to locate all devices, milliseconds.
   package static let interval: Int64 = 500
 
   /// A question that was answered with a call request.
@@ -52,7 +53,7 @@ package struct Hearing: Sendable {
     let begun: Int64
     let frames: [UUID]
 
-    /// When nothing of it counts any more.
+    /// When none of its frames counts any more.
     var end: Int64 { begun + Hearing.slot * Int64(Hearing.slots) + Hearing.delay }
     func request(heard: StepID?) -> CallRequest {
       CallRequest(slot: Hearing.slot, slots: Hearing.slots, heard: heard)
@@ -63,46 +64,46 @@ package struct Hearing: Sendable {
     let device: VerificationKey
     var calls: [Call] = []
     var locator: Locator
-    /// Where the device was told that it is heard.
+    /// The step at which the device was last told that it is heard.
     var told: StepID?
     var until: Int64
   }
 
-  /// What an adapter may still hear.
+  /// A frame that an adapter may still hear.
   private struct Awaited: Sendable {
     let device: VerificationKey
     let from: Int64
     var counts: [StepID: Int] = [:]
   }
 
-  /// Each with what is known of its adapter in place of its beacon.
+  /// The steps, with each one's adapter data in place of its beacon data.
   private let ears: [Step]
   private let vehicle: UUID
   private var lost: Set<StepID>
-  /// The one that asked first comes first.
+  /// In the order of their first questions.
   private var callers: [Caller] = []
   private var awaited: [UUID: Awaited] = [:]
 
   /// - Parameters:
-  ///   - powers: the RSSI of a usual device at 1 m of each step's adapter, dBm. Each step has one.
+  ///   - powers: for each step's adapter, the RSSI of a typical device at 1 m, dBm. Every step has one.
   package init(_ vehicle: Vehicle, powers: [StepID: Int8]) {
     self.vehicle = vehicle.uuid
     ears = vehicle.steps.map { step in
       Step(id: step.id, side: step.side, major: step.major, measuredPower: powers[step.id] ?? Self.usualPower)
     }
-    // None is known to listen.
+    // No adapter is known to listen yet.
     lost = Set(ears.map(\.id))
   }
 
-  /// The RSSI of a device at 1 m when nobody has measured, dBm.
+  /// The RSSI of a device at 1 m if nobody has measured it, dBm.
   package static let usualPower = IBeacon.usualMeasuredPower
 
-  /// Whether devices are called for, so that `decide` is due every `interval`.
+  /// Whether devices are asked to call, so that `decide` is due every `interval`.
   package var isUnderWay: Bool { !callers.isEmpty }
 
-  /// Has a device call from now on.
+  /// Begins a device's call.
   ///
-  /// - Returns: the frames that the adapters have to wait for now, and those that they need not wait for any more.
+  /// - Returns: the frames that the adapters now wait for, and those that they no longer wait for.
   mutating func begin(
     _ key: CallKey, for sender: Sender, challenge: [UInt8], at clock: Int64
   ) -> (call: Call, awaited: [UUID], forgotten: [UUID]) {
@@ -139,16 +140,16 @@ package struct Hearing: Sendable {
     callers[caller].locator.hear(frame, rssi: heard.rssi, at: Double(heard.clock) / 1000)
   }
 
-  /// An adapter listens, or no longer does. With one ear the sides cannot be told apart, so then nobody is heard.
+  /// An adapter began or ceased to listen. One adapter alone cannot tell the sides apart, so then no device is located.
   mutating func set(_ ear: StepID, isListening: Bool) {
     if isListening { lost.remove(ear) } else { lost.insert(ear) }
     for index in callers.indices { callers[index].locator = Locator(steps: ears) }
   }
 
-  /// Looks where everybody is.
+  /// Locates all devices.
   ///
-  /// - Returns: whose place has changed, with the step in whose reach they are now; and the frames that need not
-  ///   be waited for any more.
+  /// - Returns: the devices whose place has changed, each with the step that it is now in reach of; and the frames that
+  ///   are no longer awaited.
   mutating func decide(at clock: Int64) -> (changes: [(call: Call, heard: StepID?)], forgotten: [UUID]) {
     var changes: [(call: Call, heard: StepID?)] = []
     var forgotten: [UUID] = []
@@ -168,7 +169,7 @@ package struct Hearing: Sendable {
   /// The step at which a device was last told that it is heard. Answers to its other questions name the same step.
   func told(_ device: VerificationKey) -> StepID? { callers.first { $0.device == device }?.told }
 
-  /// Where a device is now: the step in whose reach it is, and the zone there.
+  /// Where a device is now: the step that it is in reach of, and the zone there.
   mutating func place(of device: VerificationKey, at clock: Int64) -> (step: StepID, zone: Zone)? {
     guard let index = callers.firstIndex(where: { $0.device == device }), let location = locate(index, at: clock),
       let step = location.facing
@@ -176,7 +177,7 @@ package struct Hearing: Sendable {
     return (step.id, location.reading(of: step)?.zone ?? .unknown)
   }
 
-  /// - Returns: nil where the device is not in reach of exactly one step.
+  /// - Returns: nil if the device is not in reach of exactly one step.
   private mutating func locate(_ index: Int, at clock: Int64) -> Location? {
     let location = callers[index].locator.decide(at: Double(clock) / 1000)
     return lost.isEmpty && location.isLocated ? location : nil

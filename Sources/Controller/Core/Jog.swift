@@ -1,9 +1,9 @@
 import StepProtocol
 
-/// A way whose end somebody gives bit by bit. The servo speeds up, goes and slows down as in a `Leg` of the slowest
-/// profile, whatever is asked of it meanwhile.
+/// A motion whose target is set bit by bit. The servo speeds up, moves and slows down as in a `Leg` of the slowest
+/// profile, however the target changes meanwhile.
 struct Jog: Sendable {
-  /// A part of the way that a servo may be given at once.
+  /// A distance that a servo may be given at once.
   private static let rest = MotionProfile.slowest.longestStride / 2
 
   private(set) var place: Double
@@ -15,17 +15,17 @@ struct Jog: Sendable {
 
   var isDone: Bool { place == target && leg == nil }
 
-  /// Where the servo comes to rest if it slows down from now on.
+  /// Where the servo comes to rest if it slows down now.
   private var stoppingPlace: Double { leg.map { isBraking ? $0.to : $0.braked.to } ?? place }
 
   mutating func go(to target: Double) { self.target = target }
 
-  /// Goes on by an increment.
+  /// Moves the target by an increment.
   ///
-  /// - Parameter lead: how far the target may be ahead. A key that is held down types faster than the servo goes, and
-  ///   the servo must not go on for long when the key is let go.
+  /// - Parameter lead: how far the target may be ahead. A held key repeats faster than the servo moves, and the servo
+  ///   must not go on for long after the key is released.
   mutating func go(by increment: Double, lead: Double) {
-    // Whoever goes the other way means from here on.
+    // A change of direction starts from where the servo stops.
     let isOnward = (target - place) * increment >= 0
     let base = isOnward ? target : stoppingPlace
     target =
@@ -37,7 +37,7 @@ struct Jog: Sendable {
     target = min(max(target, min(range.lowerBound, place)), max(range.upperBound, place))
   }
 
-  /// - Returns: the next place; nil where it is at its target.
+  /// - Returns: the next place; nil if it is at its target.
   mutating func advance(by time: Int64) -> Double? {
     if leg == nil {
       guard abs(target - place) > Jog.rest else { return arrive() }

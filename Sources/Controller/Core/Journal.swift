@@ -2,11 +2,11 @@ package import Domain
 import Encoding
 package import StepProtocol
 
-/// What outlives the controller's runs: where the steps stand, what was begun last, which readings of tags were used.
+/// What outlasts a run of the controller: the steps' positions, the last motions, and the used tag readings.
 ///
 /// It is on the medium before anything moves, as one JSON object that is replaced as a whole.
 package struct Journal: Sendable, Equatable {
-  /// What is known of a step.
+  /// What is known about a step.
   package struct Entry: Sendable, Equatable {
     package var position: Position
     /// A motion that began and was not seen to end.
@@ -25,14 +25,14 @@ package struct Journal: Sendable, Equatable {
       self.challenge = challenge
     }
 
-    /// Of a step whose journal was lost: nobody knows where it stands.
+    /// For a step whose journal was lost: its position is unknown.
     package static let lost = Entry(position: .unknown, fault: .interrupted)
   }
 
   package var entries: [StepID: Entry]
   /// The last accepted counter of each dynamic tag.
   package var counters: [TagUID: UInt32]
-  /// The newest notice of the operator's.
+  /// The operator's newest notice.
   package var notice: KeptNotice?
 
   package init(entries: [StepID: Entry] = [:], counters: [TagUID: UInt32] = [:]) {
@@ -40,12 +40,12 @@ package struct Journal: Sendable, Equatable {
     self.counters = counters
   }
 
-  /// The bytes are no journal. It is never guessed at.
+  /// The bytes are not a journal. The content is never guessed.
   package struct Damage: Error, Equatable {
     package let reason: String
   }
 
-  /// A step's id has no space in it, so no step has this name.
+  /// A step id contains no space, so no step has this name.
   private static let countersName = "tag counters"
 
   package init(parsing bytes: [UInt8]) throws(Damage) {
@@ -104,7 +104,7 @@ extension Journal.Entry {
     motion = value["motion"]?.string.flatMap(Command.Move.Target.init(rawValue:))
     fault = value["fault"]?.string.flatMap(Fault.init(rawValue:))
     challenge = value["challenge"]?.string.flatMap { Base64URL.decode($0) }
-    // A member that is there but cannot be read must not be taken for one that is not there.
+    // A member that is present but unreadable must not count as absent.
     guard (motion == nil) == (value["motion"] == nil), (fault == nil) == (value["fault"] == nil),
       (challenge == nil) == (value["challenge"] == nil)
     else { return nil }
@@ -119,20 +119,20 @@ extension Journal.Entry {
   }
 }
 
-/// Numbers the journals that are to be written; later ones are greater.
+/// The number of a journal to be written; later journals have greater numbers.
 package typealias CommitTicket = Int
 
-/// Brings journals to a medium.
+/// Writes journals to a medium.
 ///
-/// `commit` returns at once. For each ticket there is one report, in the order of the tickets: `committed` when that
-/// journal, or a later one, is on the medium (synced). A later journal always says what an earlier one said of the
-/// steps that still wait for it, so a store may leave out those in between.
+/// `commit` returns at once. Each ticket gets one report, in the order of the tickets: `committed` when that journal,
+/// or a later one, is on the medium (synced). A later journal repeats everything in an earlier one about the steps that
+/// still wait for it, so a store may skip the journals in between.
 package protocol JournalStore {
   func commit(_ journal: Journal, _ ticket: CommitTicket)
 }
 
 package enum JournalReport: Sendable, Equatable {
   case committed(CommitTicket)
-  /// It may be on the medium or not. The reason is for the log.
+  /// It may or may not be on the medium. The reason is for the log.
   case failed(CommitTicket, String)
 }

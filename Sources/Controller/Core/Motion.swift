@@ -1,17 +1,17 @@
 import Domain
 import StepProtocol
 
-/// How a step is moved: for how long, and how fast at which moment. Times in milliseconds.
+/// How a step moves: its duration, and its speed at each moment. Times are in milliseconds.
 package struct MotionProfile: Sendable, Equatable {
-  /// The share of the time that speeding up takes, and slowing down again.
+  /// The share of the time for speeding up, and the same for slowing down.
   static let ramp = 0.25
-  /// Between two positions of the servo: one 50 Hz frame, because the servo reads no more often.
+  /// Time between two places of the servo: one 50 Hz frame, because the servo reads no more often.
   package static let tick: Int64 = 20
-  /// For how long a motion may go on without a turn of the controller, or without the servo having taken its last
-  /// position. The servo holds that position meanwhile, so ten frames are no danger; a longer gap is a fault.
+  /// How long a motion may go on without a tick of the controller, or without the servo's report on its last place. The
+  /// servo holds that place meanwhile, so ten frames are safe; a longer gap is a fault.
   package static let longestGap: Int64 = 200
 
-  /// From one end to the other.
+  /// Time from one end to the other.
   package let travel: Int64
   /// When a motion that has not ended is given up.
   package let limit: Int64
@@ -21,16 +21,16 @@ package struct MotionProfile: Sendable, Equatable {
     self.limit = limit
   }
 
-  /// The slowest that can be configured.
+  /// The slowest profile that can be configured.
   static let slowest = MotionProfile(travel: Inching.duration, limit: Inching.limit)
 
-  /// The longest way between two positions that follow one another, as a share of the whole way.
+  /// The longest distance between two successive places, as a share of the whole way.
   package var longestStride: Double {
     min(1, Double(MotionProfile.tick) / Double(travel) / (1 - MotionProfile.ramp))
   }
 
-  /// The share of the way that is done after a share of the time: a trapezoid of speed, so that the step neither
-  /// jerks at its start nor hits its end.
+  /// The share of the way after a share of the time: a trapezoid of speed, so that the step neither jerks at its start
+  /// nor hits its end.
   static func progress(at time: Double) -> Double {
     let time = min(max(time, 0), 1)
     let top = 1 / (1 - ramp)
@@ -40,16 +40,16 @@ package struct MotionProfile: Sendable, Equatable {
   }
 }
 
-/// How a step whose place nobody knows is brought to an end. Times in milliseconds.
+/// Brings a step from an unknown place to an end. Times are in milliseconds.
 ///
-/// A servo turns at full speed to whatever pulse it is given, so the first pulse would throw the step. Therefore it
-/// gets single pulses with pauses: at each it turns a few degrees towards the end that the rider asked for, never the
-/// other way, and rests. After as many as the whole way can take, the pulse stays on. That takes as long as the
-/// slowest travel that can be configured.
+/// A servo turns at full speed to any pulse that it gets, so a continuous pulse would throw the step. Therefore the
+/// servo gets single pulses with pauses. At each pulse it turns a few degrees towards the requested end, never the
+/// other way, and then rests. After enough pulses for the whole way, the pulse stays on. The approach takes as long as
+/// the slowest travel that can be configured.
 package struct Inching: Sendable {
   package static let duration: Int64 = 20_000
   package static let pulses: Int64 = 40
-  /// The longest that riders' programs wait for the end of a motion.
+  /// The longest time that riders' programs wait for the end of a motion.
   static let limit: Int64 = 60_000
 
   private var done: Int64 = 0
@@ -59,7 +59,7 @@ package struct Inching: Sendable {
 
   var isDone: Bool { done >= Inching.duration }
 
-  /// What the servo is to do next, one tick's worth later at the most; nil while it is to rest.
+  /// The servo's next action, one tick's worth at most; nil while the servo rests.
   mutating func advance(by time: Int64, toward end: Double) -> ServoOrder.Action? {
     done += min(time, MotionProfile.tick)
     if isDone { return .move(to: end) }
@@ -69,17 +69,17 @@ package struct Inching: Sendable {
   }
 }
 
-/// A way between two places: slow, fast, slow. Places: 0 closed, 1 open. Times in milliseconds.
+/// A motion between two places: slow, fast, slow. Places: 0 closed, 1 open. Times are in milliseconds.
 struct Leg: Sendable {
-  /// How far a step backs off from what is in its way, as a share of the whole way.
+  /// How far a step backs off from an obstacle, as a share of the whole way.
   static let retreat = 0.05
 
-  /// Where the step set out. `from` lies behind it where the leg is the last part of a way.
+  /// Where the step started. `from` lies behind it if the leg is the last part of a way.
   let start: Double
   let from: Double
   let to: Double
   let travel: Int64
-  /// It counts ticks and not time, so that a pause makes a motion late and never fast.
+  /// Counts ticks and not time, so that a pause makes a motion late, but never fast.
   private var done: Int64 = 0
 
   private init(start: Double, from: Double, to: Double, travel: Int64, done: Int64 = 0) {
@@ -87,7 +87,7 @@ struct Leg: Sendable {
   }
 
   init(from place: Double, to end: Double, _ profile: MotionProfile) {
-    // A servo that was held beyond its ends has a longer way, and takes longer.
+    // A servo that was held beyond its ends has farther to go, so the travel time grows.
     let travel = Int64((Double(profile.travel) * max(1, abs(end - place))).rounded(.up))
     self.init(start: place, from: place, to: end, travel: travel)
   }
@@ -100,7 +100,7 @@ struct Leg: Sendable {
 
   mutating func advance(by time: Int64) { done += min(time, MotionProfile.tick) }
 
-  /// The same way, slowing down from now on: it is the last part of the ramp, brought forward.
+  /// The same leg, slowing down from now on: the last part of the ramp, brought forward.
   var braked: Leg {
     let ramp = MotionProfile.ramp
     let end = share < ramp ? 1 - share : max(share, 1 - ramp)
@@ -109,9 +109,9 @@ struct Leg: Sendable {
     return Leg(start: start, from: from, to: from + to - self.from, travel: travel, done: done)
   }
 
-  /// A little way back, but not past where the step set out; nil where it has not left that place.
+  /// A short way back, but not past the start of the step; nil if the step has not left its start.
   ///
-  /// In the time of one ramp the speed stays far below the profile's.
+  /// It takes the time of one ramp, so the speed stays far below the profile's.
   func retreat(_ profile: MotionProfile) -> Leg? {
     let way = min(Leg.retreat, abs(place - start))
     guard way > 0 else { return nil }
@@ -121,41 +121,41 @@ struct Leg: Sendable {
   }
 }
 
-/// One motion of one step, from the moment it began until the step is at rest. Times in milliseconds, on the
-/// controller's clock.
+/// One motion of one step, from its beginning until the step is at rest. Times are in milliseconds, on the controller's
+/// clock.
 struct Motion: Sendable {
   private enum Course {
     /// The place is known all the way.
     case leg(Leg)
-    /// Nobody knows the place.
+    /// The place is unknown.
     case inching(Inching)
   }
 
   /// How long the switch at an end may take to see the step.
   static let endPatience: Int64 = 500
 
-  /// What it is for: the last one, if it was turned round.
+  /// The reason for the motion; after it turned round, the newer reason.
   private(set) var undertaking: Undertaking
-  /// Whose commands it obeys: all are told how it ends.
+  /// The senders of its commands: each is told how it ends.
   private(set) var senders: [Sender]
   private let profile: MotionProfile
   private var course: Course
-  /// When it began, or turned round, or began to back off.
+  /// When it began, turned round, or began to back off.
   private var began: Int64
   /// The last tick.
   private var turned: Int64
-  /// When the order was given that the servo has not reported on yet.
+  /// When the order was given that the servo has not yet reported on.
   var ordered: Int64?
-  /// Whether it slows down, to go the other way then.
+  /// Whether it slows down in order to turn round.
   private(set) var isTurning = false
-  /// What was in the way, once it backs off from that.
+  /// The obstacle, once the step backs off from it.
   private(set) var obstacle: Hindrance?
   /// Whether the last order of the course was given.
   private(set) var isAtEnd = false
-  /// Since when the servo has been at the end, and the switch there does not see the step.
+  /// When the servo reached the end, while the switch there does not see the step.
   private var waitsForEnd: Int64?
 
-  /// - Parameter place: where the servo is, 0 closed, 1 open; nil when nobody knows.
+  /// - Parameter place: where the servo is, 0 closed, 1 open; nil if unknown.
   init(_ undertaking: Undertaking, from place: Double?, at clock: Int64, _ profile: MotionProfile) {
     self.undertaking = undertaking
     self.profile = profile
@@ -168,10 +168,10 @@ struct Motion: Sendable {
 
   var step: StepID { undertaking.step }
   var target: Command.Move.Target { undertaking.target }
-  /// Whether the step goes outward, or is about to.
+  /// Whether the step moves outward, or is about to.
   var extends: Bool { target == .open || isTurning }
 
-  /// Where the step is by now, as far as that is known.
+  /// The present place of the step, if it is known.
   var place: Double? { if case .leg(let leg) = course { leg.place } else { nil } }
 
   private var limit: Int64 {
@@ -181,9 +181,9 @@ struct Motion: Sendable {
     }
   }
 
-  /// Takes note of a tick. It advances nothing.
+  /// Notes a tick. It does not advance the motion.
   ///
-  /// - Returns: how long it is since the one before.
+  /// - Returns: the time since the tick before.
   mutating func turn(at clock: Int64) -> Int64 {
     defer { turned = clock }
     return clock - turned
@@ -191,7 +191,7 @@ struct Motion: Sendable {
 
   /// Why the motion cannot go on.
   ///
-  /// - Parameter gap: how long it is since the tick before.
+  /// - Parameter gap: the time since the tick before.
   func failure(at clock: Int64, gap: Int64) -> (Fault, String)? {
     let silence = clock - (ordered ?? clock)
     if gap > MotionProfile.longestGap { return (.timeout, "the controller was held up for \(gap) ms") }
@@ -203,7 +203,7 @@ struct Motion: Sendable {
     return clock - began > limit ? (.timeout, "the motion took longer than \(limit) ms") : nil
   }
 
-  /// What the servo is to do next, one tick's worth further at the most; nil while it is to rest.
+  /// The servo's next action, one tick's worth at most; nil while the servo rests.
   mutating func advance(by time: Int64) -> ServoOrder.Action? {
     guard !isAtEnd else { return nil }
     switch course {
@@ -229,19 +229,19 @@ struct Motion: Sendable {
     (isTurning, isAtEnd, waitsForEnd, began) = (false, false, nil, turned)
   }
 
-  /// Whether it may go to the other end for this device: for the one whose command it obeys, while nothing is in its
-  /// way.
+  /// Whether this device may turn the motion round: only the device whose command it obeys, and only while nothing is
+  /// in the way.
   func canTurnRound(to end: Command.Move.Target, for device: VerificationKey) -> Bool {
     undertaking.sender?.device == device && end != target && obstacle == nil
   }
 
-  /// Goes to the other end: slows down first, and never goes faster than the profile.
+  /// Turns towards the other end: slows down first, and never goes faster than the profile.
   mutating func turnRound(for undertaking: Undertaking, at clock: Int64) {
     self.undertaking = undertaking
     senders += undertaking.sender.map { [$0] } ?? []
     switch course {
     case .leg(let leg) where leg.isDone: setOut(from: leg.place)
-    // It slows down already. Once it stands, it sets out for the end that is wanted by then.
+    // It already slows down. Once it stands, it starts towards the end that is then wanted.
     case .leg where isTurning: break
     case .leg(let leg):
       course = .leg(leg.braked)
@@ -253,9 +253,9 @@ struct Motion: Sendable {
     began = clock
   }
 
-  /// Goes back a little, away from what is in the way.
+  /// Moves back a little, away from an obstacle.
   ///
-  /// - Returns: false where nobody knows the place, or the step has not left where it set out.
+  /// - Returns: false if the place is unknown, or the step has not left its start.
   mutating func backOff(from obstacle: Hindrance, at clock: Int64) -> Bool {
     guard self.obstacle == nil, case .leg(let leg) = course, let retreat = leg.retreat(profile) else { return false }
     course = .leg(retreat)

@@ -1,8 +1,8 @@
 import Domain
 import StepProtocol
 
-/// Which check a refused command failed, for the operator alone. Riders are told the refusal's code, which says less to
-/// somebody who tries what gets through.
+/// Which check a refused command failed, for the operator alone. Riders get only the refusal's code, which tells an
+/// attacker less.
 package enum RefusalCause: String, Sendable {
   /// The command came on the topic of another step.
   case otherTopic = "other_topic"
@@ -11,11 +11,11 @@ package enum RefusalCause: String, Sendable {
   case commandVehicle = "command_vehicle"
   /// The policy does not accept this kind of proof.
   case method
-  /// The policy does not accept what can be copied.
+  /// The policy does not accept a proof that can be copied.
   case copyable
   case inFuture = "in_future"
   case tooOld = "too_old"
-  /// The device has named too many wrong minors lately.
+  /// The device has sent too many wrong minors lately.
   case guessesUsedUp = "guesses_used_up"
   case beaconMissing = "beacon_missing"
   case otherNearer = "other_nearer"
@@ -24,18 +24,18 @@ package enum RefusalCause: String, Sendable {
   case unknownTag = "unknown_tag"
   /// A dynamic tag's text was not made with the keys of the tag.
   case forgedTag = "forged_tag"
-  /// The dynamic tag's reading was used before, or is older than one that was.
+  /// The dynamic tag's reading was used before, or is older than a used one.
   case usedReading = "used_reading"
   case journal
   case servo
 }
 
-/// Which refusals become events of their own. A rider whose program asks over and over must neither wear out the
-/// vehicle's medium nor fill the space in which events wait for the operator.
+/// Decides which refusals become events of their own. A rider whose program asks again and again must neither wear out
+/// the vehicle's medium nor fill the space for events that wait for the operator.
 struct RefusalAllowance: Sendable {
-  /// The same device, step, code and cause have one event in so many milliseconds.
+  /// The same device, step, code and cause give one event in this many milliseconds.
   static let repetition: Int64 = 60_000
-  /// All refusals together: so many at once, and then one each `interval` milliseconds.
+  /// For all refusals together: this many at once, then one per `interval` milliseconds.
   static let burst: Int64 = 30
   static let interval: Int64 = 20_000
   static let remembered = 256
@@ -47,13 +47,13 @@ struct RefusalAllowance: Sendable {
     let cause: RefusalCause?
   }
 
-  /// When each became an event last, on the controller's clock.
+  /// When each of them last became an event, on the controller's clock.
   private var told: [Same: Int64] = [:]
   /// Until when the allowance is used up.
   private var until: Int64 = 0
   private var untold: Int64 = 0
 
-  /// - Returns: nil where the refusal is only counted, else how many were only counted before it.
+  /// - Returns: nil if the refusal is only counted; otherwise how many were only counted before it.
   mutating func admit(
     _ sender: Sender, _ code: RefusalCode, _ cause: RefusalCause?, at clock: Int64
   ) -> Int64? {
@@ -71,7 +71,7 @@ struct RefusalAllowance: Sendable {
   }
 }
 
-/// What the operator is told of what happens.
+/// What the operator is told.
 extension Controller {
   mutating func tell(_ content: VehicleEvent.Content) { effects.append(.tell(content)) }
 

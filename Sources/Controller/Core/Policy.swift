@@ -3,15 +3,15 @@ package import Domain
 /// Which proofs of presence the vehicle accepts, and who may close a step.
 package struct Policy: Sendable, Equatable {
   package let methods: Set<ProofMethod>
-  /// Whether identifiers that can be copied are enough: beacons that always send the same, plain tags, and codes.
+  /// Whether identifiers that can be copied are enough: static beacons, plain tags, and codes.
   package let acceptsStatic: Bool
-  /// Whether the vehicle must hear the rider's device beside whatever else is proved.
+  /// Whether the vehicle must also hear the rider's device, whatever else is proved.
   package let needsHearing: Bool
-  /// The farthest zone that is close enough.
+  /// The farthest zone that is near enough.
   package let zone: Zone
-  /// How old a proof may be, milliseconds.
+  /// The greatest age of a proof, milliseconds.
   package let proofAge: Int64
-  /// After a step has opened, only the device that opened it may close it for so long, milliseconds.
+  /// How long after a step has opened only the device that opened it may close it, milliseconds.
   package let reserve: Int64
 
   package init(
@@ -28,7 +28,7 @@ package struct Policy: Sendable, Equatable {
 
   package static let standardReserve: Int64 = 30_000
 
-  /// What a rider is told of it.
+  /// The part of the policy that riders are told.
   package var presence: PresencePolicy {
     PresencePolicy(methods: methods, zone: zone, acceptsStatic: acceptsStatic, needsHearing: needsHearing)
   }

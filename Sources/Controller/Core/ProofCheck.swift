@@ -1,7 +1,7 @@
 import Domain
 import StepProtocol
 
-/// Judges proofs of presence: by the policy, by what is known of the vehicle's steps, and by what was said before.
+/// Judges proofs of presence by the policy, by the vehicle's steps, and by earlier proofs.
 struct ProofCheck: Sendable {
   enum Verdict: Sendable, Equatable {
     /// Good enough. A dynamic tag's reading is then used up, and must be on the medium before anything moves.
@@ -20,23 +20,23 @@ struct ProofCheck: Sendable {
     self.secrets = secrets
   }
 
-  /// Judges by these from here on. What devices have guessed still counts.
+  /// Replaces the rules. The devices' counted guesses stay.
   mutating func replace(vehicle: Vehicle, policy: Policy, secrets: StepSecrets) {
     (self.vehicle, self.policy, self.secrets) = (vehicle, policy, secrets)
   }
 
-  /// The checks of the protocol's section 6 that are about the proof, in their order.
+  /// The checks of section 6 of the protocol that concern the proof, in their order.
   ///
   /// - Parameters:
-  ///   - device: whose proof it is.
-  ///   - heard: the step in whose reach the vehicle's own adapters hear the device, and the zone there.
+  ///   - device: the device that sent the proof.
+  ///   - heard: the step and the zone at which the vehicle's own adapters hear the device.
   ///   - counters: the last accepted reading of each dynamic tag.
   mutating func judge(
     _ move: Command.Move, for step: Step, by device: VerificationKey, heard: (step: StepID, zone: Zone)? = nil,
     counters: [TagUID: UInt32], at time: ControllerTime
   ) -> Verdict {
     let verdict = judge(move, for: step, by: device, counters, heard, at: time)
-    // Last, and before a tag's reading is used up: so the rider can try again with it.
+    // Checked last, and before a tag's reading is used up, so that the rider can try again with it.
     if case .accepted = verdict, policy.needsHearing, heard?.step != step.id { return .refused(.notHeard, nil) }
     return verdict
   }
@@ -63,14 +63,14 @@ struct ProofCheck: Sendable {
     case .code(let content):
       return isLabel(content, of: step) ? .accepted(nil) : .refused(.wrongStep, .wrongLabel)
     case .heard:
-      // Where the policy asks for hearing and another proof, hearing alone is not enough.
+      // If the policy asks for hearing and another proof, hearing alone is not enough.
       guard !policy.needsHearing else { return .refused(.proofNotAccepted, .method) }
       guard let heard, heard.step == step.id else { return .refused(.notHeard, nil) }
       return policy.presence.isNearEnough(heard.zone, isLocated: true) ? .accepted(nil) : .refused(.notNear, nil)
     }
   }
 
-  /// Whether a proof could be made of a copy as well.
+  /// Whether the proof could come from a copy.
   private func isStatic(_ proof: Proof, for step: Step) -> Bool {
     switch proof {
     case .beacon: secrets.minors[step.id] == nil
@@ -87,7 +87,7 @@ struct ProofCheck: Sendable {
   private mutating func objection(
     to beacons: [HeardBeacon], for step: Step, by device: VerificationKey, at time: ControllerTime
   ) -> (RefusalCode, RefusalCause)? {
-    // Before anything else, so that no answer tells whether a guess was right.
+    // Checked first, so that no answer shows whether a guess was right.
     if secrets.minors[step.id] != nil, guesses.isExhausted(device, at: time.clock) {
       return (.staleProof, .guessesUsedUp)
     }

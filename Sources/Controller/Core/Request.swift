@@ -6,8 +6,8 @@ package import StepProtocol
 package struct ControllerTime: Sendable, Equatable {
   /// Milliseconds since the controller's start, from a clock that is never set: for challenges and deadlines.
   package let clock: Int64
-  /// Milliseconds of Unix time: for tokens and rotating minors alone, because a vehicle's wall clock can be wrong or be
-  /// set.
+  /// Milliseconds of Unix time: only for tokens and rotating minors, because a vehicle's wall clock can be wrong or can
+  /// be set.
   package let wallMilliseconds: Int64
 
   package init(clock: Int64, wallMilliseconds: Int64) {
@@ -21,14 +21,14 @@ package struct ControllerTime: Sendable, Equatable {
   package var wall: Int64 { wallMilliseconds / 1000 }
 }
 
-/// A payload that came on a step's `set_position`.
+/// A payload that arrived on a step's `set_position`.
 package struct Request: Sendable, Equatable {
   package let payload: [UInt8]
-  /// Whose topic it came on.
+  /// The step of the topic.
   package let step: StepID
   /// The message's retain flag.
   package let isRetained: Bool
-  /// What `CommandReader` makes of the payload, where a shell has had that done beside the controller.
+  /// The result of `CommandReader` for the payload, if a shell has already run it outside the controller.
   package let command: ReceivedCommand?
 
   package init(_ payload: [UInt8], on step: StepID, isRetained: Bool, command: ReceivedCommand? = nil) {
@@ -39,16 +39,16 @@ package struct Request: Sendable, Equatable {
   }
 }
 
-/// Who asked, and with which proof, as far as a log may tell it.
+/// Who asked, and with which proof, as far as a log may say.
 package struct Asker: Sendable, Equatable {
   package let rider: String
   /// The token's `jti`.
   package let token: String
-  /// Of the proof, in a command to move.
+  /// The method of the proof, in a command to move.
   package let method: ProofMethod?
-  /// Of a beacon's proof.
+  /// The zone of a beacon proof.
   package let zone: Zone?
-  /// Metres: what the level of the step's beacon in the proof means in free space.
+  /// Metres: the free-space distance for the level of the step's beacon in the proof.
   package let distance: Double?
 
   package init(rider: String, token: String, method: ProofMethod? = nil, zone: Zone? = nil, distance: Double? = nil) {
@@ -56,18 +56,18 @@ package struct Asker: Sendable, Equatable {
   }
 }
 
-/// Who sent a request, and what an answer names it by.
+/// Who sent a request, and the values by which an answer refers to it.
 struct Sender: Sendable {
   let step: StepID
   let command: CommandDigest
-  /// Nil where a malformed command had none.
+  /// Nil if a malformed command has none.
   let nonce: [UInt8]?
   let device: VerificationKey
   let asker: Asker
-  /// Nil where a malformed command does not say it.
+  /// Nil if a malformed command does not say it.
   let asked: VehicleEvent.Position?
 
-  /// - Parameter step: whose topic the request came on.
+  /// - Parameter step: the step of the request's topic.
   init(
     _ command: CommandDigest, on step: Step, nonce: [UInt8]?, _ token: Token, asking: Command.Request? = nil
   ) {
@@ -94,10 +94,10 @@ struct Sender: Sendable {
   }
 }
 
-/// A motion that is wanted, and why.
+/// A requested motion, and its reason.
 struct Undertaking: Sendable {
   enum Cause: Sendable {
-    /// A command that stood every check.
+    /// A command that passed every check.
     case command(Command.Move, Sender)
     /// The vehicle moves and the step is out, so the controller itself closes it.
     case interlock
@@ -109,7 +109,7 @@ struct Undertaking: Sendable {
   let cause: Cause
   let step: StepID
   let target: Command.Move.Target
-  /// On the controller's clock: it does not begin at or after it.
+  /// On the controller's clock: the motion does not begin at this time or later.
   let deadline: Int64
 
   init(_ move: Command.Move, by sender: Sender) {
@@ -122,7 +122,7 @@ struct Undertaking: Sendable {
     (self.step, target, deadline) = (step, .close, clock + Self.patience)
   }
 
-  /// Who is told what becomes of it.
+  /// The sender, who is told the outcome.
   var sender: Sender? { if case .command(_, let sender) = cause { sender } else { nil } }
   var challenge: [UInt8]? { if case .command(let move, _) = cause { move.challenge } else { nil } }
 }

@@ -3,8 +3,8 @@ import StepProtocol
 
 /// An input of the vehicle.
 ///
-/// One rule holds for all of them: *active is the state in which motion is allowed, and a cut wire reads inactive*. So
-/// a fault of the wire is on the safe side.
+/// One rule holds for all inputs: *active is the state in which motion is allowed, and a cut wire reads inactive*. So a
+/// fault of the wire is on the safe side.
 package enum SensorID: Hashable, Sendable, CustomStringConvertible {
   /// Nothing is in the step's way.
   case clear(StepID)
@@ -14,10 +14,10 @@ package enum SensorID: Hashable, Sendable, CustomStringConvertible {
   case endClosed(StepID)
   /// The vehicle stands still.
   case standing
-  /// Motion is enabled; a stop button opens it.
+  /// Motion is enabled; pressing a stop button makes it inactive.
   case enable
 
-  /// Nil for what concerns the whole vehicle.
+  /// Nil for an input of the whole vehicle.
   package var step: StepID? {
     switch self {
     case .clear(let step), .endOpen(let step), .endClosed(let step): step
@@ -41,10 +41,10 @@ package enum SensorID: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// What an input reads now.
+/// The present reading of an input.
 package struct SensorReport: Sendable, Equatable {
   package let sensor: SensorID
-  /// Nil when the input is lost: it cannot be read.
+  /// Nil if the input is lost: it cannot be read.
   package let isActive: Bool?
 
   package init(_ sensor: SensorID, isActive: Bool?) {
@@ -57,14 +57,14 @@ package struct SensorReport: Sendable, Equatable {
 package enum InputSource: Sendable, Equatable {
   /// A line of a GPIO character device, such as line 3 of `/dev/gpiochip0`.
   case gpio(chip: String, line: Int)
-  /// A file that holds `0` or `1` and is written by another program.
+  /// A file that contains `0` or `1` and is written by another program.
   case file(String)
 }
 
 package struct InputWiring: Sendable, Equatable {
   package var source: InputSource
   package var isActiveLow: Bool
-  /// For how long an input must be active until that counts, milliseconds. Inactive counts at once.
+  /// How long an input must be active before it counts as active, milliseconds. Inactive counts at once.
   package var debounce: Int64
 
   package init(
@@ -80,9 +80,9 @@ package struct InputWiring: Sendable, Equatable {
 
 /// What a moving vehicle means for its steps.
 package struct Interlock: Sendable, Equatable {
-  /// What becomes of a step that is out when the vehicle moves.
+  /// What happens to an extended step when the vehicle moves.
   package enum OnMoving: String, Sendable, CaseIterable {
-    /// It is told.
+    /// The controller only reports the fault.
     case warn
     /// The controller closes it.
     case retract
@@ -109,12 +109,12 @@ package struct Inputs: Sendable, Equatable {
   }
 }
 
-/// What the inputs say now. One that is wired and has not been read yet counts as inactive.
+/// The present readings of the inputs. A wired input that has not been read yet counts as inactive.
 struct Readings: Sendable {
   private enum Reading: Sendable { case inactive, active, lost }
 
   let interlock: Interlock
-  /// Of the inputs that are wired.
+  /// Contains the wired inputs only.
   private var readings: [SensorID: Reading]
 
   init(_ inputs: Inputs) {
@@ -122,14 +122,14 @@ struct Readings: Sendable {
     readings = inputs.wirings.mapValues { _ in .inactive }
   }
 
-  /// - Returns: false when no such input is wired.
+  /// - Returns: false if the input is not wired.
   mutating func note(_ report: SensorReport) -> Bool {
     guard readings[report.sensor] != nil else { return false }
     readings[report.sensor] = report.isActive.map { $0 ? .active : .inactive } ?? .lost
     return true
   }
 
-  /// Whether the vehicle moves, or may move for all that is known.
+  /// Whether the vehicle moves, or may be moving.
   var vehicleMoves: Bool {
     switch readings[.standing] {
     case .inactive?: true
@@ -138,16 +138,16 @@ struct Readings: Sendable {
     }
   }
 
-  /// Whether the switch at an end sees the step; false where there is none.
+  /// Whether the switch at an end sees the step; false if there is no switch.
   func sees(_ step: StepID, at end: Command.Move.Target) -> Bool { readings[.end(end, of: step)] == .active }
 
   func hasSwitch(at end: Command.Move.Target, of step: StepID) -> Bool { readings[.end(end, of: step)] != nil }
 
-  /// Whether a motion's end sees the step, which may be early.
+  /// Whether the switch at a motion's end sees the step; it may do so early.
   func sees(_ motion: Motion) -> Bool { motion.obstacle == nil && sees(motion.step, at: motion.target) }
 
-  /// Where a step at rest is: where its switches see it, else where it is believed to be, unless a switch would see it
-  /// there.
+  /// Where a step at rest is. Its switches decide. Without them, it is where it is believed to be, unless a switch
+  /// there should see it and does not.
   func position(of step: StepID, believed: Position) -> Position {
     switch (sees(step, at: .open), sees(step, at: .close)) {
     case (true, true): return .unknown
@@ -164,7 +164,7 @@ struct Readings: Sendable {
     }
   }
 
-  /// What is wrong with a step at rest, as long as the inputs say so.
+  /// The fault that the inputs show for a step at rest.
   func fault(of step: StepID, at position: Position) -> Fault? {
     if isLost(.clear(step)) || isLost(.enable) || contradiction(of: step) != nil { return .sensor }
     return vehicleMoves && position != .close ? .vehicleMoving : nil

@@ -1,27 +1,27 @@
 package import Domain
 
-/// What moves the steps.
+/// Moves the steps.
 ///
-/// `execute` returns at once: a slow output must not hold up another step's motion. For each order there is one
-/// report; the orders of one step are executed one after the other. Nothing moves before the first `move` or `inch`.
+/// `execute` returns at once: a slow output must not delay another step's motion. Each order gets one report. The
+/// orders of one step are executed one after the other. Nothing moves before the first `move` or `inch`.
 package protocol ServoDriver {
   func execute(_ order: ServoOrder)
 }
 
 package struct ServoOrder: Sendable, Equatable {
   package enum Action: Sendable, Equatable {
-    /// A motion is about to begin: set up the output. Reported as `ready`.
+    /// A motion is about to begin: set up the output. The report is `ready`.
     case prepare(from: Position, to: Position)
     /// Turn to this place and hold it: 0 closed, 1 open.
     case move(to: Double)
     /// Turn towards this place for one pulse, then rest: the servo turns a few degrees from wherever it is.
     case inch(toward: Double)
-    /// Stop driving the step, as after a fault. It is left where it stands.
+    /// Stop driving the step, for example after a fault. The step stays where it is.
     case release
   }
 
   package let step: StepID
-  /// Rises with each order.
+  /// Increases with each order.
   package let number: Int
   package let action: Action
 
@@ -32,17 +32,17 @@ package struct ServoOrder: Sendable, Equatable {
   }
 }
 
-/// What became of an order.
+/// The result of an order.
 package struct ServoReport: Sendable, Equatable {
   package enum Outcome: Sendable, Equatable {
-    /// The output is set up. The place is where the servo is held at present; nil when it is not driven.
+    /// The output is set up. The place is where the servo is held now; nil if the servo is not driven.
     case ready(at: Double?)
     case done
     case failed(ServoError)
   }
 
   package let step: StepID
-  /// The order's.
+  /// The number of the order.
   package let number: Int
   package let outcome: Outcome
 

@@ -1,6 +1,6 @@
 package import Domain
 
-/// What turns the steps' servos.
+/// The hardware that turns the steps' servos.
 package enum ServoHardware: Equatable, Sendable {
   /// No hardware: each motion is appended to the file at `log`.
   case simulated(log: String)
@@ -12,7 +12,7 @@ package enum ServoHardware: Equatable, Sendable {
 package struct PWMOutputs: Equatable, Sendable {
   /// The folder of the `pwmchipN`: `/sys/class/pwm`, or a folder like it.
   package var root: String
-  /// Pulses a second.
+  /// Pulses per second.
   package var frequency: Int
   package var channels: [StepID: PWMChannel]
 
@@ -25,13 +25,13 @@ package struct PWMOutputs: Equatable, Sendable {
   }
 
   package static let standardRoot = "/sys/class/pwm"
-  /// What hobby servos expect; digital ones take up to 333 Hz.
+  /// The usual rate of hobby servos; digital servos take up to 333 Hz.
   package static let standardFrequency = 50
 }
 
 /// Where a step's servo is connected to the kernel's PWM.
 package struct PWMChannel: Equatable, Sendable {
-  /// `pwmchipN`, and the channel on it.
+  /// N of `pwmchipN`, and the channel on that chip.
   package var chip: Int
   package var channel: Int
   package var pulses: ServoPulses
@@ -47,7 +47,7 @@ package struct PCA9685Outputs: Equatable, Sendable {
   package var bus: String
   /// Seven bits.
   package var address: Int
-  /// Pulses a second, of all channels.
+  /// Pulses per second, for all channels.
   package var frequency: Int
   package var channels: [StepID: PCA9685Channel]
 
@@ -62,7 +62,7 @@ package struct PCA9685Outputs: Equatable, Sendable {
   }
 
   package static let standardBus = "/dev/i2c-1"
-  /// With none of the board's bridges soldered.
+  /// The address with none of the board's bridges soldered.
   package static let standardAddress = 0x40
 }
 

@@ -2,14 +2,14 @@ import Cryptography
 package import Domain
 package import StepProtocol
 
-/// What makes a command good once: the epoch of this run, the challenges that it gave out, and what it has seen.
+/// What makes each command valid only once: this run's epoch, its challenges, and the commands that it has seen.
 ///
-/// Nothing of it survives a restart, and nothing needs to: a new epoch makes every older challenge worthless. All of
-/// it is bounded, so that even a rider with a valid token cannot make it grow.
+/// None of it survives a restart, and none of it needs to: a new epoch invalidates all older challenges. All of it is
+/// bounded, so that not even a rider with a valid token can make it grow.
 package struct Session: Sendable {
   /// How long a challenge can be used, milliseconds.
   package static let challengeLifetime: Int64 = 10_000
-  /// How far ahead a deadline may lie, milliseconds.
+  /// How far in the future a deadline may be, milliseconds.
   package static let longestDeadline: Int64 = 10_000
   /// How many unused challenges one device may hold, so that no device can crowd out another's.
   static let challengesPerDevice = 8
@@ -22,7 +22,7 @@ package struct Session: Sendable {
   private var named: [Challenge] = []
   private var used: RecentSet<[UInt8]>
   private var seen: RecentSet<CommandDigest>
-  /// The stops that came. A stop has no challenge, so only this set rejects a replayed one. Other commands are kept in
+  /// The stops that came. A stop has no challenge, so only this set rejects a replayed stop. Other commands are kept in
   /// `seen`, so that they cannot push a stop out of this set.
   private var stops: RecentSet<CommandDigest>
 
@@ -33,7 +33,7 @@ package struct Session: Sendable {
     let given: Int64
   }
 
-  /// - Parameter used: challenges that the journal says were used before this start.
+  /// - Parameter used: the challenges that were used before this start, according to the journal.
   package init(epoch: [UInt8], used: [[UInt8]]) {
     self.epoch = epoch
     self.used = RecentSet(capacity: Session.remembered)
@@ -42,7 +42,7 @@ package struct Session: Sendable {
     for challenge in used { self.used.insert(challenge) }
   }
 
-  /// Takes note of a command; false when the very same one came before.
+  /// Notes a command; false if exactly the same command came before.
   package mutating func admit(_ command: CommandDigest, _ request: Command.Request) -> Bool {
     if case .stop = request { stops.insert(command) } else { seen.insert(command) }
   }
@@ -61,26 +61,26 @@ package struct Session: Sendable {
     return bytes
   }
 
-  /// Whether an epoch is that of this run.
+  /// Whether the epoch is the epoch of this run.
   package func isPresent(_ epoch: [UInt8]) -> Bool { constantTimeEqual(epoch, self.epoch) }
 
-  /// Makes every challenge worthless that was given out for a step: after a stop no older command moves it.
+  /// Invalidates all challenges of a step: after a stop no older command moves the step.
   package mutating func void(for step: StepID) {
     challenges.removeAll { $0.step == step }
     named.removeAll { $0.step == step }
   }
 
-  /// Whether nothing has voided a move since it was redeemed: neither a later command of its device nor a stop.
+  /// Whether a redeemed move is still valid: neither a later command of its device nor a stop has voided it.
   package func stands(_ move: Command.Move) -> Bool { named.contains { $0.bytes == move.challenge } }
 
-  /// Uses up the challenge of a command. If it is good, it voids all others of this device for this step: an older
-  /// command that was held back on its way does not move the step after a newer one.
+  /// Uses up the challenge of a command. A valid challenge voids all others of this device for this step, so that an
+  /// older, delayed command does not move the step after a newer one.
   ///
-  /// - Returns: why it is not good, or nil.
+  /// - Returns: why the challenge is not valid, or nil.
   package mutating func redeem(
     _ move: Command.Move, by device: VerificationKey, for step: StepID, at clock: Int64
   ) -> RefusalCode? {
-    // Challenges are no secret: they stand in the statement. So they may be looked up like any other value.
+    // Challenges are not secret: the statement publishes them. So a plain lookup is safe.
     if used.contains(move.challenge) { return .replayed }
     guard isPresent(move.epoch),
       let index = challenges.firstIndex(where: { $0.bytes == move.challenge && $0.device == device })
@@ -109,7 +109,7 @@ struct RecentSet<Element: Hashable & Sendable>: Sendable {
 
   func contains(_ element: Element) -> Bool { elements.contains(element) }
 
-  /// False when it was there already.
+  /// False if the element is already in the set.
   @discardableResult
   mutating func insert(_ element: Element) -> Bool {
     guard elements.insert(element).inserted else { return false }

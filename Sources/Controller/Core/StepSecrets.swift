@@ -1,7 +1,7 @@
 package import Domain
 package import StepProtocol
 
-/// The secrets of a vehicle's beacons and dynamic tags. With them the controller tells a fresh reading from a copy.
+/// The secrets of a vehicle's beacons and dynamic tags. With these the controller tells a fresh reading from a copy.
 package struct StepSecrets: Sendable {
   package struct Tag: Sendable {
     package let step: StepID
@@ -13,7 +13,7 @@ package struct StepSecrets: Sendable {
     }
   }
 
-  /// Of the steps whose iBeacons rotate their minors.
+  /// For the steps whose iBeacons rotate their minors.
   package var minors: [StepID: RotatingMinor]
   /// The dynamic tags.
   package var tags: [TagUID: Tag]

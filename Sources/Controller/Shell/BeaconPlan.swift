@@ -4,7 +4,7 @@ import Ranging
 import StepController
 import StepProtocol
 
-/// What one adapter sends: the beacons of one step or more.
+/// What one adapter sends: the beacons of one or more steps.
 struct BeaconPlan: Sendable {
   private struct Beacon: Sendable {
     let step: Step
@@ -18,11 +18,11 @@ struct BeaconPlan: Sendable {
   var steps: [StepID] { beacons.map(\.step.id) }
   var names: String { steps.map(\.description).joined(separator: ", ") }
 
-  /// One for each adapter, in the order of the vehicle's steps.
+  /// One plan for each adapter, in the order of the vehicle's steps.
   ///
   /// - Parameters:
-  ///   - minors: of every step that has an adapter.
-  ///   - radios: they can advertise. Steps without one have a beacon of another maker, or none.
+  ///   - minors: for every step that has an adapter.
+  ///   - radios: the adapters, which can advertise. A step without one has a beacon from another maker, or no beacon.
   static func all(
     of vehicle: Vehicle, minors: [StepID: RotatingMinor], radios: [StepID: RadioSpec]
   ) -> [BeaconPlan] {
@@ -41,7 +41,7 @@ struct BeaconPlan: Sendable {
     self.uuid = uuid
   }
 
-  /// What is to be sent at a time, seconds of Unix time.
+  /// The frames to send at a time, seconds of Unix time.
   func frames(at time: Int64) -> [IBeacon] {
     beacons.map { beacon in
       IBeacon(
@@ -50,9 +50,9 @@ struct BeaconPlan: Sendable {
     }
   }
 
-  /// When something else is to be sent, seconds of Unix time.
+  /// When the frames change next, seconds of Unix time.
   func change(after time: Int64) -> Int64 {
-    // A plan is made for the first of its beacons.
+    // A plan always has at least one beacon.
     beacons.map { $0.minor.change(after: time) }.min()!
   }
 }

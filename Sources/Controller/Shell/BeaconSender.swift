@@ -3,15 +3,15 @@ package import Domain
 import Ranging
 import SystemIO
 
-/// Has an adapter send the beacons of a plan, until it is closed.
+/// Makes an adapter send the beacons of a plan, until it is closed.
 ///
-/// The adapter is asked on a thread of its own: one that does not answer must not hold up a motion. One that is lost
-/// is tried again, after half a second at first and half a minute at last.
+/// The adapter is used on a separate thread, because an adapter that does not answer must not delay a motion. A lost
+/// adapter is tried again, after half a second at first, and at most half a minute later on.
 final class BeaconSender: Sendable {
   enum Event: Equatable, Sendable {
     /// The beacons are on the air.
     case sending
-    /// They are not, or no longer. The same reason is told once in a row.
+    /// The beacons are not, or no longer, on the air. The same reason is not reported twice in a row.
     case failed(RadioError)
   }
 
@@ -21,9 +21,9 @@ final class BeaconSender: Sendable {
   let stop: Interruption
   private let ended: Wakeup
 
-  /// Tries the adapter, and starts the thread, which tries on.
+  /// Tries the adapter, and starts the thread, which keeps trying.
   ///
-  /// - Throws: `BeaconError` for what will not mend itself while this process runs, else `SystemError`.
+  /// - Throws: `BeaconError` if the problem will last while this process runs, else `SystemError`.
   init(_ plan: BeaconPlan) throws {
     self.plan = plan
     events = try Mailbox()
@@ -40,17 +40,17 @@ final class BeaconSender: Sendable {
     }
   }
 
-  /// Takes the beacons off the air, and waits for that: 2 s at most, which a controller that answers never takes.
+  /// Takes the beacons off the air, and waits for that: 2 s at most, which a working controller never needs.
   func close() {
     stop.interrupt()
     _ = try? waitReadable([ended.number], until: .now + .seconds(2))
   }
 }
 
-/// The thread's: puts a plan's beacons on the air, changes their minors on time, and tries again when it fails.
+/// Runs on the thread: puts a plan's beacons on the air, changes their minors on time, and tries again after a failure.
 private final class BeaconAttempts {
-  /// How long the same frames may be sent without the controller being told again, microseconds: somebody else may
-  /// have told it otherwise, and it has no way to say so.
+  /// How long the same frames may be sent without writing them to the controller again, microseconds. Another program
+  /// may have changed the controller's data, and the controller cannot report that.
   private static let longestRest: Int64 = 10_000_000
 
   private let plan: BeaconPlan
@@ -60,7 +60,7 @@ private final class BeaconAttempts {
   private var begun = ContinuousClock.now
   private var lasted = Duration.zero
   private var backoff = Backoff()
-  /// What was told last.
+  /// The last reported event.
   private var told: BeaconSender.Event?
 
   init(_ plan: BeaconPlan, _ events: Mailbox<BeaconSender.Event>, _ stop: Interruption) {
@@ -79,7 +79,7 @@ private final class BeaconAttempts {
         tell(.failed(error))
       }
     }
-    // Off the air before anybody is told that it is.
+    // Off the air before anybody is told that the thread has ended.
     advertiser = nil
   }
 
@@ -93,7 +93,7 @@ private final class BeaconAttempts {
 
   /// Waits until other frames are due.
   ///
-  /// - Returns: false when it is to end.
+  /// - Returns: false when the thread is to end.
   private func rest() throws(RadioError) -> Bool {
     let now = WallClock.microseconds
     let change = plan.change(after: now / 1_000_000) * 1_000_000
@@ -101,19 +101,19 @@ private final class BeaconAttempts {
     while true {
       guard let isReady = wait(advertiser?.descriptor, until: due) else { return false }
       if !isReady { return true }
-      // On a shared adapter also what others asked it: no reason to say anything, or two of us would never end.
+      // A shared adapter also reports other programs' changes. Ignore those, or two copies of stepd would never stop.
       try advertiser?.check()
     }
   }
 
   /// Waits before the next attempt.
   ///
-  /// - Returns: false when it is to end.
+  /// - Returns: false when the thread is to end.
   private func pause() -> Bool {
     wait(nil, until: .now + backoff.next(afterLasting: lasted, chance: Double.random(in: 0...1))) != nil
   }
 
-  /// - Returns: whether the descriptor is ready; nil when it is to end.
+  /// - Returns: whether the descriptor is ready; nil when the thread is to end.
   private func wait(_ descriptor: Int32?, until deadline: ContinuousClock.Instant) -> Bool? {
     guard let ready = try? waitReadable([descriptor ?? -1, stop.number], until: deadline), !ready[1] else { return nil }
     return ready[0]
@@ -127,7 +127,7 @@ private final class BeaconAttempts {
 }
 
 extension RadioError {
-  /// Whether trying again with the same adapter and the same configuration comes to the same.
+  /// Whether another attempt with the same adapter and configuration must fail again.
   fileprivate var isLasting: Bool {
     switch self {
     case .noLowEnergy, .notPermitted, .cannotAdvertise, .tooFewSets: true
@@ -136,7 +136,7 @@ extension RadioError {
   }
 }
 
-/// An adapter that cannot be a beacon, whatever is tried.
+/// An adapter that cannot be a beacon, even after more attempts.
 package struct BeaconError: Failure {
   package let cause: RadioError
 
@@ -144,7 +144,7 @@ package struct BeaconError: Failure {
   package var description: String { cause.description }
 
   package var hint: String? {
-    // systemd's confinement keeps programs from what their files would allow them.
+    // systemd's confinement may forbid a program what the file permissions allow.
     if case .notPermitted = cause { return "a service needs what the comments in stepd.service say" }
     return nil
   }

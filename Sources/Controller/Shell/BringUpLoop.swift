@@ -4,14 +4,14 @@ package import StepController
 import StepProtocol
 package import SystemIO
 
-/// Who leads a servo, and is told what it does.
+/// The user interface for leading a servo: gives the orders and shows the results.
 package protocol BringUpPanel: AnyObject {
-  /// Readable when something was typed.
+  /// Readable when there is typed input.
   var descriptor: Int32 { get }
   /// Whether the orders come from a script. Then each order waits for the one before it, and a failed order ends the
-  /// run, because nobody is there to choose another.
+  /// run, because nobody is there to choose another order.
   var isScript: Bool { get }
-  /// What was typed since the last time; nil at the end.
+  /// The input since the last call; nil at its end.
   func typed() throws -> [BringUpLoop.Typed]?
   func show(_ state: BringUp.State)
   func tell(_ event: BringUp.Event)
@@ -22,7 +22,7 @@ package protocol BringUpPanel: AnyObject {
 package enum BringUpError: Failure, Equatable {
   case noStep(StepID, [StepID])
   case noServo(StepID)
-  /// stepd runs, and has the servos: the path of its journal.
+  /// stepd runs and uses the servos: the path of its journal.
   case inUse(String)
   case notCarriedOut(String)
   case stillDriven(String)
@@ -59,10 +59,11 @@ package enum BringUpError: Failure, Equatable {
   }
 }
 
-/// A `BringUp` on an event loop, with the servo, the inputs and the journal of a vehicle whose stepd does not run.
+/// Runs a `BringUp` on an event loop, with the servo, inputs and journal of a vehicle whose stepd does not run.
 ///
-/// It holds stepd's locks, so that the two never drive one servo. The journal says that nobody knows where the step is,
-/// before it can move; at the end it says where the servo was let go, if that is an end by the pulses in `stepd.toml`.
+/// It holds stepd's locks, so that the two programs never drive one servo. Before the step can move, the journal says
+/// that its position is unknown. At the end the journal says where the servo was released, if that is an end by the
+/// pulses in `stepd.toml`.
 package final class BringUpLoop {
   package enum Typed: Equatable, Sendable {
     case order(BringUp.Order)
@@ -71,13 +72,12 @@ package final class BringUpLoop {
     case quit
   }
 
-  /// How long the inputs may take to be read before the first order is obeyed: one that was not read counts as
-  /// inactive.
+  /// How long the first order waits for the inputs to be read: an unread input counts as inactive.
   private static let inputPatience = Duration.seconds(1)
-  /// How long the journal may take.
+  /// How long a write of the journal may take.
   private static let journalPatience = Duration.seconds(5)
 
-  /// The ticket of what the journal says at the end.
+  /// The ticket of the last journal.
   private static let last = 2
 
   private let path: String
@@ -93,14 +93,14 @@ package final class BringUpLoop {
   private var unread: Set<SensorID>
   private var waiting: [Typed] = []
   private var (isInputOver, isEnding, isCommitted) = (false, false, false)
-  /// By `stepd.toml`.
+  /// The ends in `stepd.toml`.
   private var writtenEnds: ServoPulses
   private var failure: (any Failure)?
   private var tick: Registration?
   private var ticks = Ticks()
   private var typing: Registration?
 
-  /// Nothing moves, and nobody else can use the vehicle's servos from here on.
+  /// Moves nothing. From here on no other program can use the vehicle's servos.
   package init(_ setup: ControllerSetup, step: StepID, _ panel: any BringUpPanel) throws {
     let steps = setup.vehicle.steps.map(\.id)
     guard steps.contains(step) else { throw BringUpError.noStep(step, steps) }
@@ -136,7 +136,7 @@ package final class BringUpLoop {
     loop = try EventLoop()
   }
 
-  /// Runs until the panel or the interruption ends it. The servo is let go in any case.
+  /// Runs until the panel or the interruption ends it. It releases the servo in any case.
   package func run(until interruption: Interruption) throws {
     var registrations = [
       try loop.receive(journalReports) { [unowned self] in take($0) },
@@ -164,7 +164,7 @@ package final class BringUpLoop {
 
   // MARK: - The journal
 
-  /// - Parameter entry: what is known of the step; the last challenge stays used.
+  /// - Parameter entry: the new state of the step; the last challenge stays used.
   private func commit(_ entry: Journal.Entry) {
     var content = journal.found
     content.entries[bringUp.step] = entry
@@ -188,7 +188,7 @@ package final class BringUpLoop {
     loop.stop()
   }
 
-  /// Ends it, and says why.
+  /// Ends the run, and keeps the reason.
   private func fail(_ reason: any Failure) {
     failure = failure ?? reason
     end()
@@ -201,12 +201,12 @@ package final class BringUpLoop {
     typing = try loop.watch(panel.descriptor) { [unowned self] in
       let typed: [Typed]?
       do { typed = try panel.typed() } catch {
-        // Whatever it is, the servo is let go first.
+        // Whatever the error is, the servo is released first.
         return fail(error as? any Failure ?? BringUpError.notCarriedOut("\(error)"))
       }
       if let typed {
         waiting += typed
-        // A stop waits for nothing, and what was typed before it is void.
+        // A stop waits for nothing, and voids all earlier input.
         if let last = waiting.lastIndex(of: .order(.stop)) {
           waiting.removeSubrange(...last)
           handle(.ordered(.stop))
@@ -303,7 +303,7 @@ package final class BringUpLoop {
     handle(.sensed(event.report))
   }
 
-  /// While something may move, what was read last must not be older than it seems.
+  /// While something may move, a reader that does not answer makes all its inputs count as lost.
   private func checkInputs() {
     guard let inputs, bringUp.isMoving, !inputs.answers() else { return }
     for sensor in inputs.sensors { handle(.sensed(SensorReport(sensor, isActive: nil))) }
@@ -315,7 +315,7 @@ package final class BringUpLoop {
     guard !isEnding else { return }
     isEnding = true
     typing?.cancel()
-    // Before the journal has answered nothing was set up.
+    // Nothing was set up before the journal has answered.
     if isCommitted { handle(.ended) } else { leave() }
   }
 

@@ -1,15 +1,15 @@
 package import MQTT
 
-/// What carries riders' commands to the controller and its statements back.
+/// Carries riders' commands to the controller and its statements back.
 ///
-/// Nothing here waits, and any thread may call it. `descriptor` is readable while `next` has an event.
+/// No call waits, and any thread may call. `descriptor` is readable while `next` has an event.
 package protocol CommandLink: Sendable {
   var descriptor: Int32 { get }
-  /// What happened next, in the order in which it did; nil when nothing has.
+  /// The next event, in order; nil if there is none.
   func next() throws -> MQTTConnection.Event?
-  /// Events with the number that this returns tell that the broker has the message. Nil: it was not taken.
+  /// Later events with the returned number say that the broker has the message. Nil: the message was not accepted.
   func publish(topic: String, payload: [UInt8], retain: Bool) -> PublishID?
-  /// How often more came than was fetched, so that it had to wait on its way, or was lost.
+  /// How many times messages came faster than they were fetched, so that some had to wait or were lost.
   var holdUps: Int { get }
 }
 

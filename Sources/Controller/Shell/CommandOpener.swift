@@ -5,29 +5,29 @@ import StepProtocol
 import Synchronization
 import SystemIO
 
-/// Takes what comes over a link, on a thread of its own, and opens riders' commands there: what a stranger sends costs
-/// the loop nothing, and what one device sends takes no other device's turn.
+/// Takes events from a link and opens riders' commands, on a separate thread. So a stranger's messages cost the loop
+/// nothing, and one device cannot use up another device's turn.
 ///
-/// Until a message is decrypted nobody can tell whose it is. Everything behind that is bounded: what one device may
-/// send (`DeviceAllowance`), and what waits for the loop. While too much does, nothing more is taken from the link.
+/// The sender is unknown until a message is decrypted. After that everything is bounded: the messages of each device
+/// (`DeviceAllowance`), and those that wait for the loop. While too many wait, nothing is taken from the link.
 final class CommandOpener: Sendable {
   enum Arrival: Sendable {
-    /// Whatever is no command for a step.
+    /// Any event that is not a command for a step.
     case event(MQTTConnection.Event)
     case request(Request)
-    /// Messages that the controller does not see; the step and the reason are the first one's.
+    /// Messages that the controller does not see. The step and the reason are those of the first message.
     case ignored(StepID, Reason, count: Int)
-    /// The link is of no use any more.
+    /// The link can no longer be used.
     case failed(any Error)
   }
 
   enum Reason: Sendable, Equatable {
     case notRiders(ProtocolError)
-    /// The rider sends too much. The name is the operator's for the rider.
+    /// The rider sends too much. The name is the operator's name for the rider.
     case excess(rider: String)
   }
 
-  /// Arrivals that may wait for the loop.
+  /// The number of arrivals that may wait for the loop.
   private static let capacity = 64
 
   let arrivals: Mailbox<Arrival>
@@ -37,15 +37,16 @@ final class CommandOpener: Sendable {
   private let room: Wakeup
   private let end: Interruption
   private let isEnding = Atomic(false)
-  /// The operator's keys that count from now on, until the thread has taken them.
+  /// The new operator keys, until the thread has taken them.
   private let trusted = Mutex<[VerificationKey]?>(nil)
 
-  /// Starts the thread, which goes on until `close`.
+  /// Starts the thread, which runs until `close`.
   ///
   /// - Parameters:
-  ///   - screen: the link's, or one that the link does not ask: what it would refuse is refused here too.
-  ///   - decryption: the controller's.
-  ///   - operatorKeys: those that tokens may be signed by at first.
+  ///   - screen: the link's screen, or one that the link does not ask. A message that the screen would refuse is
+  ///     refused here too.
+  ///   - decryption: the controller's key.
+  ///   - operatorKeys: the keys that may sign tokens at first.
   init(
     _ link: any CommandLink, _ screen: CommandScreen, decryption: DecryptionKey, operatorKeys: [VerificationKey],
     allowance: DeviceAllowance = DeviceAllowance()
@@ -60,12 +61,12 @@ final class CommandOpener: Sendable {
     try DetachedThread.start { self.run(opening) }
   }
 
-  /// To be called for each arrival that the loop has taken.
+  /// Must be called for each arrival that the loop has taken.
   func taken() {
     if waiting.subtract(1, ordering: .relaxed).oldValue >= Self.capacity { room.signal() }
   }
 
-  /// From here on tokens may be signed by these keys, and by no others.
+  /// From now on only these keys may sign tokens.
   func trust(_ operatorKeys: [VerificationKey]) { trusted.withLock { $0 = operatorKeys } }
 
   /// Ends the thread.
@@ -108,8 +109,8 @@ final class CommandOpener: Sendable {
   }
 }
 
-/// What the thread knows: whose tokens are good, who has sent how much, and which ignored messages are not reported
-/// yet.
+/// The state of the thread: which tokens are valid, how much each device has sent, and which ignored messages are still
+/// unreported.
 private struct OpenerState: Sendable {
   private let screen: CommandScreen
   private var reader: CommandReader
@@ -122,7 +123,7 @@ private struct OpenerState: Sendable {
 
   mutating func trust(_ operatorKeys: [VerificationKey]) { reader.trust(operatorKeys) }
 
-  /// - Returns: nil for what the loop need not see.
+  /// - Returns: nil if the loop need not see the event.
   mutating func open(_ event: MQTTConnection.Event) -> CommandOpener.Arrival? {
     guard case .message(let message) = event, let step = screen.steps[message.topic] else { return .event(event) }
     var rider = ""
@@ -152,16 +153,16 @@ private struct OpenerState: Sendable {
   }
 }
 
-/// How much each device may send: more than any program that waits for answers does, and little enough that answering
-/// costs a twentieth of a processor.
+/// How much each device may send. The limit is above the rate of any program that waits for answers, and low enough
+/// that answering takes a twentieth of a processor.
 struct DeviceAllowance: Sendable {
   static let perSecond = 250
-  /// What may come at once.
+  /// How many messages may come at once.
   static let burst = 500
 
   private let interval: Duration
   private let burst: Int
-  /// Until when each device has used up its allowance.
+  /// For each device, the time up to which its allowance is used.
   private var until: [VerificationKey: ContinuousClock.Instant] = [:]
 
   init(perSecond: Int = DeviceAllowance.perSecond, burst: Int = DeviceAllowance.burst) {
@@ -173,7 +174,7 @@ struct DeviceAllowance: Sendable {
     let used = max(until[device] ?? now, now)
     guard used - now <= interval * (burst - 1) else { return false }
     until[device] = used + interval
-    // Only devices with the operator's token come here, so there are not many.
+    // Only devices with an operator's token get here, so there are few.
     if until.count > 1024 { until = until.filter { $0.value > now } }
     return true
   }

@@ -4,12 +4,12 @@ import StepProtocol
 import Synchronization
 import SystemIO
 
-/// Judges what comes for the steps by what costs nothing, on the connection's thread: what cannot be a command is
-/// neither copied nor does it wake anyone. How much that was `CommandOpener` tells a few times a second.
+/// Makes cheap checks of messages for the steps, on the connection's thread. A message that cannot be a command is not
+/// copied and wakes no thread. `CommandOpener` reports the number of such messages a few times a second.
 final class CommandScreen: Sendable {
-  /// By the topics that commands for them come on.
+  /// The steps by the topics of their commands.
   let steps: [String: StepID]
-  /// Readable when there is something to report, until it is cleared.
+  /// Readable from the time when there is something to report until it is cleared.
   let refusal: Wakeup
   private let topics: [(name: [CChar], step: StepID)]
   private let refused = Mutex(IgnoredMessages())
@@ -20,7 +20,7 @@ final class CommandScreen: Sendable {
     refusal = try Wakeup()
   }
 
-  /// `MQTTConnection.Screen`: true for whatever is no command for a step.
+  /// `MQTTConnection.Screen`: true also for a message that is not on a step's topic.
   func admits(_ topic: UnsafePointer<CChar>, _ payload: UnsafeRawBufferPointer) -> Bool {
     guard let (_, step) = topics.first(where: { strcmp($0.name, topic) == 0 }),
       let fault = CommandReader.fault(of: payload)
@@ -40,7 +40,7 @@ final class CommandScreen: Sendable {
   func report(at now: ContinuousClock.Instant) -> CommandOpener.Arrival? { refused.withLock { $0.report(at: now) } }
 }
 
-/// Messages that the controller does not see, since the last report of them.
+/// Messages that the controller does not see, since the last report.
 struct IgnoredMessages: Sendable {
   /// The shortest time between two reports.
   private static let interval = Duration.milliseconds(200)
@@ -49,7 +49,7 @@ struct IgnoredMessages: Sendable {
   private var count = 0
   private var told = ContinuousClock.now - interval
 
-  /// - Returns: whether it is the first since the last report.
+  /// - Returns: whether this is the first message since the last report.
   @discardableResult
   mutating func add(_ step: StepID, _ reason: CommandOpener.Reason) -> Bool {
     count += 1
@@ -58,7 +58,7 @@ struct IgnoredMessages: Sendable {
     return true
   }
 
-  /// When the next report is due; nil where there is nothing to report.
+  /// When the next report is due; nil if there is nothing to report.
   var due: ContinuousClock.Instant? { first == nil ? nil : told + Self.interval }
 
   /// The report, if it is due.

@@ -4,14 +4,14 @@ import StepController
 import StepProtocol
 import SystemIO
 
-/// A controller on an event loop: brings it requests, reports and ticks, and performs what it decides.
+/// Runs a controller on an event loop: passes requests, reports and ticks to the controller, and performs its effects.
 ///
-/// Nothing here waits for a broker, a disk, a servo, a radio or whoever reads the log: each has a thread of its own.
+/// The loop never waits for a broker, a disk, a servo, a radio or a reader of the log: each has its own thread.
 final class ControllerLoop {
   struct Parts {
     let link: any CommandLink
     let screen: CommandScreen
-    /// What the log calls it.
+    /// The broker's name in the log.
     let broker: String
     let keys: Controller.Keys
     let journal: any JournalStore
@@ -26,21 +26,21 @@ final class ControllerLoop {
     var road: RoadListener?
     var receiver: ReceiverListener?
     var supervision: Supervision?
-    /// Nil where no operator is told anything.
+    /// Nil if no operator gets events.
     var events: EventSpool?
-    /// Nil where nothing is counted.
+    /// Nil if no metrics are written.
     var metrics: MetricsFile?
     let log: Log
   }
 
-  /// How long the journal and the servos may take at the end, and then the broker.
+  /// How long the journal and the servos may take at the end, and after that the broker.
   private static let patience = (settling: Duration.seconds(5), delivery: Duration.seconds(2))
 
   private enum Ending {
     case no
-    /// What moves is brought to its end.
+    /// Steps that move come to the end of their motions.
     case settling
-    /// The last statements are on their way to the broker.
+    /// The last statements are being delivered to the broker.
     case delivering
   }
 
@@ -56,7 +56,7 @@ final class ControllerLoop {
   private var ticks = Ticks()
   private var settling: Registration?
   private var unacknowledged: Set<PublishID> = []
-  /// The last word on whether the controller is there.
+  /// The last message about whether the controller is online.
   private var availability: PublishID?
   private var (isConnected, wasConnected) = (false, false)
   private var lostInputs: Set<SensorID> = []
@@ -64,7 +64,7 @@ final class ControllerLoop {
   private var noticePause: Registration?
   private var waitingNotice: [UInt8]?
   private var holdUps: (count: Int, told: ContinuousClock.Instant)
-  /// Nil where nothing is counted.
+  /// Nil if no metrics are written.
   private var metrics: Metrics?
   private let steps: [StepID]
 
@@ -80,8 +80,8 @@ final class ControllerLoop {
     holdUps = (0, start)
   }
 
-  /// Runs until the interruption; a motion that is under way is brought to its end first, and the last statements to
-  /// the broker, if there is one.
+  /// Runs until the interruption. Then it finishes present motions, and delivers the last statements if a broker is
+  /// connected.
   func run(until interruption: Interruption) throws {
     let registrations = try receiveReports()
     defer {
@@ -98,7 +98,7 @@ final class ControllerLoop {
     try loop.run()
   }
 
-  /// Has the loop take what each part reports.
+  /// Connects each part's reports to the loop.
   private func receiveReports() throws -> [Registration] {
     var registrations = [
       try loop.receive(opener.arrivals) { [unowned self] in try take($0) },
@@ -292,7 +292,7 @@ final class ControllerLoop {
     handle(.sensed(event.report))
   }
 
-  /// While something may move, what was read last must not be older than it seems.
+  /// While something may move, a reader that does not answer makes all its inputs count as lost.
   private func checkInputs() {
     guard let inputs = parts.inputs else { return }
     let answers = inputs.answers()
@@ -309,7 +309,7 @@ final class ControllerLoop {
     opener.taken()
     switch arrival {
     case .event(let event): try take(event)
-    // What still moves can be stopped; the controller itself begins nothing any more.
+    // A step that still moves can be stopped; the controller itself begins nothing more.
     case .request(let request): if ending != .delivering { handle(.request(request)) }
     case .ignored(let step, let reason, let count):
       metrics?.count(Outcome(step, .ignored, cause: reason.cause), times: count)
@@ -334,7 +334,7 @@ final class ControllerLoop {
     case .disconnected(let error):
       isConnected = false
       parts.events?.disconnected()
-      // Certificates that never served will not mend themselves; those that did may be in the middle of a renewal.
+      // Certificates that never worked will not start to work. Those that did may be in the middle of a renewal.
       if case .unusableFile = error, !wasConnected { throw error }
       if ending == .delivering { return loop.stop() }
       parts.log.write(.warning, "\(error); trying again")
@@ -342,7 +342,8 @@ final class ControllerLoop {
     case .message(let message) where message.topic == topic.notice:
       if ending == .no { take(notice: message.payload) }
     case .message(let message):
-      // The broker has noticed only now that an older connection of this controller is gone, and has told its will.
+      // The broker has noticed only now that an older connection of this controller is gone, and has published its
+      // will.
       if ending == .no, message.topic == topic.availability, !message.isRetained,
         message.payload != Availability.online.payload
       {
@@ -355,8 +356,8 @@ final class ControllerLoop {
     }
   }
 
-  /// Whoever may write to the topic must not be able to keep the loop busy: of more than five in a second the last
-  /// counts.
+  /// Takes the operator's notice. A client that may write to the topic must not keep the loop busy: of more than five
+  /// notices in a second only the last counts.
   private func take(notice payload: [UInt8]) {
     guard noticePause == nil else {
       waitingNotice = payload
@@ -372,7 +373,7 @@ final class ControllerLoop {
   private func publish(_ availability: Availability) {
     let id = parts.link.publish(topic: topic.availability, payload: availability.payload, retain: true)
     guard let id else { return }
-    // The link may never send what was said before, and a broker that says "offline" without end must not fill the set.
+    // The link may drop the former message unsent, and a broker that keeps publishing "offline" must not fill the set.
     if let former = self.availability { unacknowledged.remove(former) }
     unacknowledged.insert(id)
     self.availability = id
@@ -397,7 +398,7 @@ final class ControllerLoop {
 
   private func settle() {
     if controller.isAtRest { return deliver() }
-    // A motion has a limit of its own; a disk or a servo that hangs has none.
+    // A motion has its own limit; a disk or a servo that hangs has none.
     guard !controller.needsTicks, settling == nil else { return }
     settling = loop.schedule(at: .now + Self.patience.settling) { [unowned self] in
       parts.log.write(.warning, "the journal or a servo does not answer")
@@ -409,7 +410,7 @@ final class ControllerLoop {
     guard ending == .settling else { return }
     ending = .delivering
     settling?.cancel()
-    // Where there is no connection, the broker has told the will.
+    // Without a connection, the broker has already published the will.
     if isConnected { publish(.offline) }
     if unacknowledged.isEmpty { return loop.stop() }
     loop.schedule(at: .now + Self.patience.delivery) { [unowned self] in loop.stop() }

@@ -6,16 +6,16 @@ import MQTT
 import StepController
 import SystemIO
 
-/// `stepd`: a controller with a broker, a journal, servos, beacons, a log, and the signals that end it.
+/// `stepd`: a controller with its broker, journal, servos, beacons, log and signals.
 package struct Daemon {
   private let setup: ControllerSetup
   private let version: String
   private let isVerbose: Bool
   private let beacons: [BeaconPlan]
 
-  /// Nothing is connected and nothing moves.
+  /// Connects to nothing and moves nothing.
   ///
-  /// - Parameter version: of this program.
+  /// - Parameter version: the version of this program.
   package init(_ setup: ControllerSetup, version: String, isVerbose: Bool = false) {
     self.setup = setup
     self.version = version
@@ -23,11 +23,11 @@ package struct Daemon {
     beacons = BeaconPlan.all(of: setup.vehicle, minors: setup.secrets.minors, radios: setup.beaconRadios)
   }
 
-  /// Reads what only `run` would read: certificates, their key, and the journal; and sees whether there is what the
-  /// servos and the beacons need.
+  /// Reads what otherwise only `run` reads: certificates, their key, and the journal. Also checks that the servos' and
+  /// the beacons' hardware is there.
   ///
   /// - Parameter now: Unix time.
-  /// - Returns: what will not do for long.
+  /// - Returns: warnings about what will soon fail.
   package func check(now: Int64) throws -> [String] {
     try setup.broker.check()
     let warnings = try checkCertificates(now: now)
@@ -69,12 +69,11 @@ package struct Daemon {
     }
   }
 
-  /// Runs until SIGINT or SIGTERM; a motion that is under way is brought to its end first. At SIGHUP it reads tags and
-  /// policy again.
+  /// Runs until SIGINT or SIGTERM, then finishes present motions. SIGHUP makes it read the tags and the policy again.
   package func run() throws {
-    // Before any thread, so that every thread leaves the signals to them.
+    // Comes before any thread starts, so that every thread leaves the signals to these two.
     let (interruption, hangups) = (try Interruption(atHangup: false), try Hangups())
-    // A raw socket is stepd's, and not the feed's.
+    // Only stepd may have a raw socket, and not the feed's program.
     Confinement.keepCapabilities()
     let log = try Log(isVerbose: isVerbose)
     defer { log.finish() }
@@ -137,7 +136,7 @@ package struct Daemon {
       traffic: setup.trafficGuard.map { FeedGuard($0.rules) }, journal: journal, version: version)
   }
 
-  /// Connects to the broker: what comes faster than the loop reads stays with the broker.
+  /// Connects to the broker. Messages that come faster than the loop reads stay with the broker.
   private func connect(_ screen: CommandScreen) throws -> MQTTConnection {
     var limits = MQTTConnection.Limits()
     limits.holdsBack = true

@@ -2,16 +2,16 @@
 struct Debounce {
   typealias Instant = ContinuousClock.Instant
 
-  /// For how long it must be active.
+  /// How long it must be active.
   let delay: Duration
-  /// Nil while it is lost, and until it is known for the first time.
+  /// Nil while it is lost, and until its first reading.
   private(set) var isActive: Bool?
-  /// When it counts as active, if nothing comes in between.
+  /// When it counts as active, if it does not change before.
   private(set) var due: Instant?
 
   init(_ delay: Duration) { self.delay = delay }
 
-  /// Takes what the input reads from now on; nil when it cannot be read.
+  /// Takes the input's present level; nil if it cannot be read.
   mutating func take(_ level: Bool?, at time: Instant) {
     if level == true {
       if isActive != true, due == nil { due = time + delay }
@@ -21,7 +21,7 @@ struct Debounce {
     }
   }
 
-  /// Takes note of the time.
+  /// Applies a delay that is over.
   mutating func settle(at time: Instant) {
     guard let due, due <= time else { return }
     (isActive, self.due) = (true, nil)

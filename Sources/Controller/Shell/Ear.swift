@@ -5,7 +5,8 @@ import StepController
 import Synchronization
 import SystemIO
 
-/// The frames that riders' devices are called for now. The loop changes them, and the ears look every frame up.
+/// The frames that riders' devices are asked to send now. The loop changes the set, and the ears look up every frame in
+/// it.
 final class AwaitedFrames: Sendable {
   private let frames = Mutex<Set<UUID>>([])
 
@@ -16,12 +17,12 @@ final class AwaitedFrames: Sendable {
 
 /// An adapter at a step that listens for riders' devices, until it is closed.
 ///
-/// It has a thread of its own, which passes over whatever is not awaited: what strangers send costs the loop nothing.
-/// An adapter that is lost is tried again, after half a second at first and half a minute at last.
+/// Its own thread ignores all frames that are not awaited, so strangers' frames cost the loop nothing. A lost adapter
+/// is tried again, after half a second at first, and at most half a minute later on.
 final class Ear: Sendable {
   enum Event: Sendable {
     case listening
-    /// It does not listen, or no longer. The same reason is told once in a row.
+    /// It does not listen, or no longer listens. The same reason is not reported twice in a row.
     case failed(RadioError)
     /// An awaited frame, its RSSI in dBm, and when it was heard.
     case heard(UUID, Int8, ContinuousClock.Instant)
@@ -47,21 +48,21 @@ final class Ear: Sendable {
     }
   }
 
-  /// Ends the scan, and waits for that: 2 s at most, which a controller that answers never takes.
+  /// Ends the scan, and waits for that: 2 s at most, which a working controller never needs.
   func close() {
     stop.interrupt()
     _ = try? waitReadable([ended.number], until: .now + .seconds(2))
   }
 }
 
-/// The thread's: listens, and tries again when that fails.
+/// Runs on the thread: listens, and tries again after a failure.
 private final class Listening {
   private let radio: RadioSpec
   private let awaited: AwaitedFrames
   private let events: Mailbox<Ear.Event>
   private let stop: Interruption
   private var backoff = Backoff()
-  /// Why it failed last, as it was told.
+  /// The last reported reason.
   private var told: RadioError?
 
   init(_ radio: RadioSpec, _ awaited: AwaitedFrames, _ events: Mailbox<Ear.Event>, _ stop: Interruption) {
@@ -81,7 +82,7 @@ private final class Listening {
           guard case .heard(let advertisement) = try radio.next(until: nil) else { continue }
           guard let rssi = advertisement.rssi, let frame = CallFrame.read(advertisement.data), awaited.contains(frame)
           else { continue }
-          // A frame that was read late counts as heard late, which can only make it worthless.
+          // A frame that is read late counts as heard late. That can only make the frame worthless.
           events.post(.heard(frame, rssi, .now))
         }
       } catch {

@@ -5,35 +5,35 @@ import StepProtocol
 import Synchronization
 import SystemIO
 
-/// Keeps the controller's events until the operator has them, and publishes them: on a thread of its own, so that
-/// neither its disk nor its signatures hold up a motion.
+/// Keeps the controller's events until the operator has them, and publishes them. It uses its own thread, so that
+/// neither the disk nor the signatures delay a motion.
 ///
-/// The file has a signed event a line, and is only added to, until most of it is acknowledged. An event is published
-/// when it is on the medium and not before: so no crash makes the controller tell one number twice. A line that a crash
-/// cut off was never told to anybody, and is dropped.
+/// The file has one signed event per line. It only grows, until most of it is acknowledged. An event is published only
+/// after it is on the medium, so even a crash cannot make the controller use one number for two events. A line that a
+/// crash cut off was never published, and is dropped.
 final class EventSpool: Sendable {
-  /// How many events wait for the operator.
+  /// How many events may wait for the operator.
   struct Room: Sendable {
-    /// At most. The oldest make room.
+    /// The limit. The oldest events make room for new ones.
     var capacity = 10_000
-    /// How many make room at once, so that the file is rewritten seldom.
+    /// How many are dropped at once, so that the file is seldom rewritten.
     var step = 1_000
-    /// Refusals take no more of it than this, so that nobody can push a motion out by being refused.
+    /// Refusals take no more room than this, so that nobody can push out motions by causing refusals.
     var refusals = 5_000
   }
 
-  /// How many are on their way to the broker at once: riders' answers come first.
+  /// How many are in delivery to the broker at once: riders' answers come first.
   static let inFlight = 4
   /// How many may wait for a disk that does not answer.
   private static let waiting = 256
 
-  /// Something for the log.
+  /// A report for the log.
   enum Report: Sendable, Equatable {
-    /// So many events are lost, and why.
+    /// This many events are lost, and why.
     case lost(Int64, String)
     /// The oldest events were dropped to make room.
     case dropped(Int)
-    /// The file could not be read, and is where the second path says. A new chain begins.
+    /// The file could not be read, and was moved to the second path. A new chain begins.
     case setAside(String, to: String, String)
   }
 
@@ -51,18 +51,18 @@ final class EventSpool: Sendable {
   }
 
   private final class Pressure: Sendable {
-    /// Events that wait for the thread.
+    /// The number of events that wait for the thread.
     let waiting = Atomic(0)
-    /// Those that found no room there.
+    /// The number of events that found no room.
     let lost = Atomic<Int64>(0)
     let isStalled = Atomic(false)
   }
 
-  /// Starts the thread. The file is read there, so that it does not hold up the start.
+  /// Starts the thread. It reads the file, so that the file does not delay the start.
   ///
   /// - Parameters:
-  ///   - path: of the file, which is made if it is missing.
-  ///   - topic: where events are published.
+  ///   - path: the file, which is created if it is missing.
+  ///   - topic: the topic for the events.
   init(_ path: String, vehicle: UUID, key: SigningKey, link: any CommandLink, topic: String) throws(SystemError) {
     let (reports, pressure) = (try Mailbox<Report>(), Pressure())
     self.reports = reports
@@ -81,7 +81,7 @@ final class EventSpool: Sendable {
             contents.append(content)
             continue
           }
-          // Events are written together, and in their place among the other jobs.
+          // Events are written together, but in their order among the other jobs.
           if !contents.isEmpty { write() }
           switch job {
           case .load: spooling.load()
@@ -116,17 +116,17 @@ final class EventSpool: Sendable {
 
   func disconnected() { worker.post(.disconnected) }
 
-  /// The broker has a message, which may be an event.
+  /// The broker has a message; it may be an event.
   func acknowledged(_ id: PublishID) { worker.post(.acknowledged(id)) }
 
-  /// Whether it waits until other messages are with the broker.
+  /// Whether it waits until the broker has other messages.
   var isStalled: Bool { pressure.isStalled.load(ordering: .relaxed) }
 
-  /// Waits until what was told is on the medium.
+  /// Waits until all earlier events are on the medium.
   func finish(within patience: Duration) { worker.finish(within: patience) }
 }
 
-/// What the thread knows.
+/// The state of the thread.
 private struct Spooling: Sendable {
   private var file: EventFile
   private let link: any CommandLink
@@ -134,7 +134,7 @@ private struct Spooling: Sendable {
   private let report: @Sendable (EventSpool.Report) -> Void
   private var key: EncryptionKey?
   private var isConnected = false
-  /// How many of the events that wait were published, the oldest first.
+  /// How many of the waiting events were published, the oldest first.
   private var sent = 0
   private var inFlight: Set<PublishID> = []
 
@@ -159,7 +159,7 @@ private struct Spooling: Sendable {
     if let (count, reason) = file.append(contents) { report(.lost(count, reason)) }
   }
 
-  /// The operator asks for whatever it has not acknowledged.
+  /// The operator asks for all events that it has not acknowledged.
   mutating func obey(_ key: EncryptionKey?, _ place: EventPlace?) {
     self.key = key
     if let place { file.forget(upTo: place) }
@@ -176,9 +176,9 @@ private struct Spooling: Sendable {
 
   mutating func acknowledge(_ id: PublishID) { inFlight.remove(id) }
 
-  /// Publishes what may be published now.
+  /// Publishes the events that may be published now.
   ///
-  /// - Returns: whether the connection takes no more at present.
+  /// - Returns: whether the connection is full at present.
   mutating func send() -> Bool {
     guard isConnected, let key else { return false }
     while sent < min(file.count, VehicleEvent.window), inFlight.count < EventSpool.inFlight {
@@ -194,15 +194,15 @@ private struct Spooling: Sendable {
 
 /// The events that wait for the operator, in a file: one signed event a line.
 struct EventFile: Sendable {
-  /// Bytes of a file that is read: more than twice what `Room.capacity` events take.
+  /// The largest file to read, bytes: more than twice the size of `Room.capacity` events.
   private static let limit = 1 << 26
-  /// What is acknowledged stays in the file until it is this much, bytes, and more than what is not.
+  /// Acknowledged events stay in the file until they take this many bytes, and more than the others.
   private static let slack = 1 << 16
 
   private struct Entry {
     let place: EventPlace
     let offset: Int
-    /// Without the line's end.
+    /// Without the end of the line.
     let length: Int
   }
 
@@ -211,36 +211,36 @@ struct EventFile: Sendable {
   private let key: SigningKey
   private let room: EventSpool.Room
   private var file: OpenFile?
-  /// Those that wait, the oldest first.
+  /// The waiting events, the oldest first.
   private var entries: [Entry] = []
-  /// The last one in the file, which stays there, so that the chain goes on after a restart.
+  /// The last event in the file. It stays there, so that the chain goes on after a restart.
   private var last: Entry?
-  /// Of the file, bytes. What a failed write has left behind it is cut off before the next.
+  /// The size of the file's valid part, bytes. What a failed write left behind it is cut off before the next write.
   private var size = 0
   private var isTorn = false
-  /// How many events could not be written since the last one that was written.
+  /// How many events could not be written since the last written one.
   var lost: Int64 = 0
 
   init(_ path: String, vehicle: UUID, key: SigningKey, room: EventSpool.Room = .init()) {
     (self.path, self.vehicle, self.key, self.room) = (path, vehicle, key, room)
   }
 
-  /// How many wait.
+  /// How many events wait.
   var count: Int { entries.count }
 
-  /// Where the chain ends.
+  /// The end of the chain.
   var end: EventPlace? { last?.place }
 
-  /// Opens the file. A line at its end that is not whole was cut off by a crash, and is removed.
+  /// Opens the file. Removes an incomplete last line, which a crash has cut off.
   ///
-  /// - Returns: for a file that does not hold this controller's chain, where it was moved to and why; nil for others.
+  /// - Returns: for a file that does not contain this controller's chain, where it was moved and why; otherwise nil.
   mutating func load() -> (String, String)? {
     do {
       try read()
       return nil
     } catch {
       (file, entries, last, size, isTorn) = (nil, [], nil, 0, false)
-      // One that was set aside before stays: it may be all that is left of those events.
+      // An older file that was set aside stays: it may be the only copy of those events.
       var (place, number) = ("\(path).damaged", 1)
       while Files.exists(place) {
         number += 1
@@ -283,7 +283,7 @@ struct EventFile: Sendable {
     }
     size = begin
     if begin < bytes.count { try cut() }
-    // The signature of one shows whose all are: each names the one before.
+    // One signature is enough to check whose events these are, because each event names the one before it.
     if let last {
       let line = Array(bytes[last.offset..<last.offset + last.length])
       do { _ = try VehicleEvent(verifying: line, by: key.verificationKey) } catch {
@@ -292,14 +292,14 @@ struct EventFile: Sendable {
     }
   }
 
-  /// Removes what is behind the last whole line.
+  /// Removes everything behind the last complete line.
   private mutating func cut() throws(SystemError) {
     guard let number = file?.descriptor.number else { return }
     _ = try check("write", path) { ftruncate(number, off_t(size)) }
     isTorn = false
   }
 
-  /// Drops the oldest events where so many more would not fit.
+  /// Drops the oldest events if there is no room for more.
   ///
   /// - Returns: how many were dropped.
   mutating func makeRoom(for more: Int) -> Int {
@@ -379,7 +379,7 @@ struct EventFile: Sendable {
     compact()
   }
 
-  /// Rewrites the file where most of it is of no use any more. Where that fails, it stays as it is.
+  /// Rewrites the file when most of it is no longer needed. If that fails, the file stays as it is.
   private mutating func compact() {
     guard let last else { return }
     let begin = entries.first?.offset ?? last.offset
@@ -390,7 +390,7 @@ struct EventFile: Sendable {
       try Files.replace(path, with: rest, mode: 0o600)
       try open()
     } catch {
-      // What has the name now may be the new file or the old one.
+      // The file of that name may now be the new one or the old one.
       file = nil
       return reload()
     }
@@ -402,7 +402,7 @@ struct EventFile: Sendable {
     self.last = moved(last)
   }
 
-  /// Reads the file again after a rewrite that failed, and keeps what waits.
+  /// Reads the file again after a failed rewrite, and keeps the waiting events.
   private mutating func reload() {
     let first = entries.first?.place
     (entries, last, size, isTorn) = ([], nil, 0, false)

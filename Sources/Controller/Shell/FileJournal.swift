@@ -4,29 +4,29 @@ package import StepController
 import Synchronization
 import SystemIO
 
-/// The journal in a file, replaced as a whole and synced on a thread of its own: after a crash it is the old one or the
-/// new one.
+/// The journal in a file. A separate thread replaces it as a whole and syncs it, so that after a crash the file is the
+/// old journal or the new one.
 ///
 /// Only one program can have the journal open. It holds flock(2) on two files: on a lock file beside the journal, which
 /// is never removed, and on the journal itself. So removing one of the two files lets no other program in. If the lock
-/// file exists and the journal does not, the journal was lost: then nobody knows where the steps stand.
+/// file exists and the journal does not, the journal was lost, and the steps' positions are unknown.
 package final class FileJournal: JournalStore, Sendable {
-  /// Bytes. The counters of as many tags as there can be take less.
+  /// Bytes. The counters of the largest number of tags take less.
   private static let limit = 65536
 
-  /// What the file said at the start.
+  /// The file's content at the start.
   package let found: Journal
   private let lock: Descriptor
-  /// The journal that is in its place; nil when this program is done with it, though its thread may not be.
+  /// The current journal file; nil when this program has closed it, although its thread may still run.
   private let current: Shared<OpenFile?>
   private let writer: Worker<(Journal, CommitTicket)>
 
-  /// Opens the journal, or makes one.
+  /// Opens the journal, or creates one.
   ///
   /// - Parameters:
-  ///   - installed: where steps stand that the journal has never heard of.
+  ///   - installed: the position of steps that are not in the journal yet.
   ///   - report: called on the journal's thread.
-  /// - Throws: `JournalError`, or `SystemError` where the file cannot be read, made or locked.
+  /// - Throws: `JournalError`, or `SystemError` if the file cannot be read, created or locked.
   package init(
     _ path: String, steps: [StepID], installed: Position, report: @escaping @Sendable (JournalReport) -> Void
   ) throws {
@@ -46,7 +46,7 @@ package final class FileJournal: JournalStore, Sendable {
     writer = try Worker { commits in
       var reason: String?
       do throws(SystemError) {
-        // The last says all that those before it said. A worker never gets an empty list.
+        // The last journal repeats the content of those before it. A worker never gets an empty list.
         let new = OpenFile(try Files.replaceLocked(path, with: commits.last!.0.bytes, mode: 0o600))
         current.value.withLock { if $0 != nil { $0 = new } }
       } catch {
@@ -60,17 +60,17 @@ package final class FileJournal: JournalStore, Sendable {
 
   package func commit(_ journal: Journal, _ ticket: CommitTicket) { writer.post((journal, ticket)) }
 
-  /// Throws when there is a journal that cannot be read.
+  /// Throws if there is a journal that cannot be read.
   package static func check(_ path: String) throws {
     if let file = try open(path) { _ = try read(file.descriptor, path) }
   }
 
-  /// Opens and locks it; nil when there is none.
+  /// Opens and locks the journal; nil if there is none.
   private static func hold(_ path: String) throws -> OpenFile? {
     while let held = try open(path) {
       let number = held.descriptor.number
       guard held.descriptor.lock() else { throw JournalError.inUse(path) }
-      // Whoever had it may have replaced it since it was opened.
+      // The program that had the lock may have replaced the file since it was opened.
       var (own, present) = (stat(), stat())
       if fstat(number, &own) == 0, stat(path, &present) == 0, own.st_ino == present.st_ino, own.st_dev == present.st_dev
       {
@@ -80,7 +80,7 @@ package final class FileJournal: JournalStore, Sendable {
     return nil
   }
 
-  /// - Returns: nil when there is none. One that cannot be opened is not taken for that.
+  /// - Returns: nil if there is none. A journal that cannot be opened is an error.
   private static func open(_ path: String) throws -> OpenFile? {
     do throws(SystemError) { return OpenFile(try .openRegular(path)) } catch {
       switch error.code {

@@ -4,10 +4,10 @@ import StepController
 import Synchronization
 import SystemIO
 
-/// Reads the vehicle's inputs on a thread of its own, because files and buses may be slow.
+/// Reads the vehicle's inputs on a separate thread, because files and buses may be slow.
 ///
-/// What is inactive is reported at once, what is active when it has been so for its time. An input that cannot be read
-/// is reported as lost, and tried again when something happens to its file or its chip, and each second.
+/// An inactive input is reported at once, an active one after its debounce time. An input that cannot be read is
+/// reported as lost. It is tried again each second, and when its file or its chip changes.
 package final class InputReader: Sendable {
   struct Event: Equatable, Sendable {
     let report: SensorReport
@@ -36,19 +36,19 @@ package final class InputReader: Sendable {
 
   deinit { end.interrupt() }
 
-  /// Whether the thread is not hung. While it is, what it reported last may be untrue, and every input counts as lost;
-  /// when it goes on, it reports all of them again.
+  /// Whether the thread answers. While it hangs, its last reports may be wrong, and every input counts as lost. When it
+  /// goes on, it reports all inputs again.
   ///
-  /// To be asked again and again while it matters: each call also looks for the answer to an earlier one.
+  /// Call this again and again while it matters: each call also looks for the answer to an earlier call.
   func answers() -> Bool { liveness.ask() }
 }
 
-/// A question that one thread asks another, which proves that it lives by answering.
+/// A question from one thread to another. The answer proves that the other thread runs.
 private final class Liveness: Sendable {
   private static let patience = Duration.milliseconds(200)
 
   let question: Wakeup
-  /// When a question was put that has not been answered.
+  /// When the present unanswered question was asked.
   private let asked = Mutex<ContinuousClock.Instant?>(nil)
 
   init() throws { question = try Wakeup() }
@@ -98,7 +98,7 @@ private final class InputThread {
 
   private func followPaths() { for input in inputs { input.followPath() } }
 
-  /// While something moves, each question does that.
+  /// While something moves, each liveness question does that too.
   private func followPathsEachSecond() {
     loop.schedule(at: .now + .seconds(1)) { [unowned self] in
       followPaths()
@@ -131,7 +131,7 @@ private final class WiredInput {
   func attempt() {
     retry?.cancel()
     do {
-      // Before it is read, so that no change is missed in between.
+      // Watch before reading, so that no change is missed in between.
       if watch == nil { watch = try startWatching() }
       switch wiring.source {
       case .file(let path): take(try InputFile.read(path) != wiring.isActiveLow)
@@ -144,7 +144,7 @@ private final class WiredInput {
 
   var isFile: Bool { if case .file = wiring.source { true } else { false } }
 
-  /// Reads the file that the path leads to now, where that is in another folder than the one that is watched.
+  /// Reads the file that the path leads to now, if that is in another folder than the watched one.
   func followPath() {
     guard isFile, let watch, !watch.0.isInPlace else { return }
     watch.1.cancel()
@@ -213,7 +213,7 @@ private final class WiredInput {
   }
 
   private func report(_ loss: String? = nil) {
-    // Not known yet.
+    // No level is known yet.
     if debounce.isActive == nil, loss == nil { return }
     let event = InputReader.Event(report: SensorReport(sensor, isActive: debounce.isActive), loss: loss)
     if event == told { return }

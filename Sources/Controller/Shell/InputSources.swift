@@ -4,7 +4,7 @@ import Glibc
 import StepController
 import SystemIO
 
-/// Why an input cannot be read, where the kernel has no word for it.
+/// Why an input cannot be read, where no errno says it.
 enum InputError: Failure, Equatable {
   case noLine(Int, chip: String, count: Int)
   case noFile(String)
@@ -47,7 +47,7 @@ final class GPIOLine {
     isActive = try read()
   }
 
-  /// Throws when there is no such chip, or no such line. The line is not taken.
+  /// Throws if there is no such chip or line. The line is not reserved.
   static func check(_ path: String, _ number: Int) throws { try check(.open(path, O_RDONLY), path, number) }
 
   private static func check(_ chip: borrowing Descriptor, _ path: String, _ number: Int) throws {
@@ -56,14 +56,14 @@ final class GPIOLine {
     guard number < count else { throw InputError.noLine(number, chip: path, count: Int(count)) }
   }
 
-  /// Readable when the line has changed, and when its chip has gone; lent.
+  /// Readable when the line has changed, and when its chip has gone. The caller must not close it.
   var number: Int32 { line.number }
 
   private func read() throws(SystemError) -> Bool {
     try SystemIO.check("read", chip) { gpio_read_input(line.number) } == 1
   }
 
-  /// What the line has been since the last time, in order. To be called when it is readable.
+  /// The levels of the line since the last call, in order. Must be called when the line is readable.
   func changes() throws(SystemError) -> [Bool] {
     var events = [gpio_v2_line_event](repeating: gpio_v2_line_event(), count: 16)
     let (number, size) = (line.number, MemoryLayout<gpio_v2_line_event>.stride)
@@ -73,7 +73,7 @@ final class GPIOLine {
     var changes: [Bool] = []
     for event in events[..<(count / size)] {
       let isNow = withUnsafePointer(to: event, gpio_became_active) == 1
-      // The line was at the other level in between, too briefly to be seen, or the kernel has dropped events.
+      // The line had the other level in between, too briefly to be seen, or the kernel has dropped events.
       if isNow == isActive || event.line_seqno != lastEvent &+ 1 { changes.append(!isNow) }
       changes.append(isNow)
       (isActive, lastEvent) = (isNow, event.line_seqno)
@@ -82,7 +82,7 @@ final class GPIOLine {
   }
 }
 
-/// A file that holds `0` or `1`, and is written by another program.
+/// A file that contains `0` or `1` and is written by another program.
 enum InputFile {
   /// - Throws: `InputError` or `SystemError`.
   static func read(_ path: String) throws -> Bool {
@@ -101,7 +101,7 @@ enum InputFile {
 }
 
 extension InputWiring {
-  /// Throws when the input cannot be read. A line is not taken: this program may run a second time.
+  /// Throws if the input cannot be read. A line is not reserved, because another stepd may be running.
   func check() throws {
     switch source {
     case .gpio(let chip, let line): try GPIOLine.check(chip, line)

@@ -9,11 +9,11 @@ import SystemIO
 import Traffic
 import TrafficFeed
 
-/// What `stepd` tells: one line an event, written on a thread of its own.
+/// The log of `stepd`: one line per event, written on a separate thread.
 ///
-/// It goes to standard error. Where that is systemd's journal, the line goes there directly, with fields that can be
-/// searched for; if the journal does not take it so, it goes to standard error, and begins with its priority
-/// (sd-daemon(3), `SD_NOTICE` and so on), which journald takes off.
+/// Lines go to standard error. If that is systemd's journal, they go there directly, with searchable fields. If the
+/// journal does not accept that, they go to standard error, each with its priority in front (sd-daemon(3), `SD_NOTICE`
+/// and so on), which journald removes.
 final class Log {
   enum Priority: Int {
     case error = 3
@@ -23,8 +23,8 @@ final class Log {
     case debug = 7
   }
 
-  /// What the journal keeps beside a line (systemd.journal-fields(7)): words and numbers that nobody but the operator
-  /// has chosen, and no name of a person's.
+  /// A journal field of a line (systemd.journal-fields(7)): words and numbers that only the operator can choose, and no
+  /// name of a person.
   struct Field: Sendable, Equatable {
     enum Name: String, CaseIterable, Sendable {
       case step = "STEPCTL_STEP"
@@ -48,14 +48,14 @@ final class Log {
   private let writer: Worker<LogOutput.Line>
   private var repetitions: [String: Repetition] = [:]
 
-  /// Of lines that anybody can bring about as often as they like.
+  /// For lines that anybody can cause as often as they like.
   private struct Repetition {
     let written: ContinuousClock.Instant
     var unwritten = 0
   }
 
   /// - Parameters:
-  ///   - descriptor: lent.
+  ///   - descriptor: not closed by the log.
   ///   - journal: the path of journald's socket.
   init(
     isVerbose: Bool, to descriptor: Int32 = STDERR_FILENO, journal: String = "/run/systemd/journal/socket",
@@ -66,22 +66,22 @@ final class Log {
     writer = try Worker { [output] lines in for line in lines { output.write(line) } }
   }
 
-  /// Waits a second at most for what was logged to be written.
+  /// Waits, one second at most, until all lines are written.
   func finish() { writer.finish(within: .seconds(1)) }
 
-  /// How many lines nobody took.
+  /// How many lines could not be written.
   var lost: Int { output.lost }
 
-  /// - Parameter text: one line; whatever would make more of it, or steer a terminal, is shown and not obeyed.
+  /// - Parameter text: one line. Characters that would break the line or control a terminal are shown as text.
   func write(_ priority: Priority, _ text: String, _ outcome: Outcome? = nil) {
     if priority == .debug, !isVerbose { return }
     guard output.admit() else { return }
     writer.post(.init(priority: priority, text: printable(text), fields: outcome?.fields ?? []))
   }
 
-  /// Whoever sends the same thing over and over must not be able to fill the disk with our lines about it.
+  /// Writes the same thing at most once a second, so that a sender who repeats it cannot fill the disk with log lines.
   ///
-  /// - Parameter kind: what counts as the same: nothing that whoever sends it can choose.
+  /// - Parameter kind: what counts as the same; the sender must not be able to choose any part of it.
   private func writeOnceASecond(
     _ priority: Priority, _ kind: String, _ text: String, _ outcome: Outcome? = nil, count: Int = 1
   ) {
@@ -102,7 +102,7 @@ final class Log {
     case .unauthenticated(let step, let error):
       write(step, .notRiders(error), count: 1)
     case .refused(let step, let code, _, let asker):
-      // Once a second only: anyone can replay an old command as often as they like, and each copy is refused.
+      // Only once a second: anyone can replay an old command as often as they like, and each copy is refused.
       let text = "\(step): refused “\(asker.rider)”: \(code.rawValue)"
       writeOnceASecond(.notice, text, text, outcome)
     case .challenged(let step, let asker), .answered(let step, let asker):
@@ -199,7 +199,7 @@ extension Outcome {
   }
 }
 
-/// Where the log's lines go. Those that nobody takes are lost, and counted in the next.
+/// Writes the log's lines. Lines that cannot be written are lost, and the next line says how many.
 private final class LogOutput: Sendable {
   struct Line: Sendable {
     let priority: Log.Priority
@@ -208,12 +208,12 @@ private final class LogOutput: Sendable {
     let fields: [Log.Field]
   }
 
-  /// Lines that may wait. A disk that does not answer must not cost more memory than this.
+  /// How many lines may wait. A disk that does not answer must not cost more memory than this.
   private static let capacity = 256
 
   private let descriptor: Int32
-  /// Whether it is systemd's journal (systemd.exec(5), `JOURNAL_STREAM`). The variable alone does not say so: what is
-  /// started from a service, as a terminal is on many desktops, inherits it.
+  /// Whether the descriptor is systemd's journal (systemd.exec(5), `JOURNAL_STREAM`). The variable alone is no proof:
+  /// programs that a service starts inherit it, such as a terminal on many desktops.
   private let isJournal: Bool
   private let journal: DatagramSender?
   private let count = Mutex((waiting: 0, lost: 0, inAll: 0))
@@ -228,7 +228,7 @@ private final class LogOutput: Sendable {
     journal = isJournal ? try? DatagramSender(to: path, path) : nil
   }
 
-  /// Since the start.
+  /// The number of lines lost since the start.
   var lost: Int { count.withLock { $0.inAll } }
 
   func admit() -> Bool {
@@ -243,7 +243,7 @@ private final class LogOutput: Sendable {
     }
   }
 
-  /// Writes a line where that takes no waiting, as it does where a pager has stopped reading.
+  /// Writes a line if that does not block; it would block, for example, behind a stopped pager.
   func write(_ line: Line) {
     let lost = count.withLock { count in
       count.waiting -= 1
@@ -259,17 +259,17 @@ private final class LogOutput: Sendable {
     }
   }
 
-  /// - Returns: whether it was taken.
+  /// - Returns: whether the line was written.
   private func write(_ text: String) -> Bool {
     var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
     guard poll(&entry, 1, 0) == 1, entry.revents & Int16(POLLOUT) != 0 else { return false }
-    // A pipe that can be written takes PIPE_BUF bytes at once (pipe(7)): 4096, and these are 4001 at most.
+    // A writable pipe takes PIPE_BUF bytes at once (pipe(7)): 4096. A line has at most 4001.
     let bytes = Array((String(text.unicodeScalars.prefix(1000)) + "\n").utf8)
     // A full disk takes none, or not all.
     return bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) } == bytes.count
   }
 
-  /// A line as journald's own protocol has it: a field a line. No value has a line feed in it.
+  /// A line in journald's own protocol: one field per line. No value contains a line feed.
   private static func entry(_ priority: Log.Priority, _ text: String, _ fields: [Log.Field]) -> [UInt8] {
     let message = String(text.unicodeScalars.prefix(1000))
     var entry = "PRIORITY=\(priority.rawValue)\nSYSLOG_IDENTIFIER=stepd\nMESSAGE=\(message)\n"

@@ -4,12 +4,11 @@ import StepController
 import Synchronization
 import SystemIO
 
-/// What `stepd` counts and how it stands, for Prometheus (its text format, 0.0.4).
+/// The counters and the state of `stepd`, for Prometheus (its text format, 0.0.4).
 ///
-/// Labels are words of the program, the steps' names and the inputs' names: nobody who sends something can make more of
-/// them.
+/// Labels are fixed words and the names of steps and inputs, so no sender can create more of them.
 struct Metrics: Sendable {
-  /// In the order in which they are written.
+  /// In the order of the output.
   enum Name: String, CaseIterable, Sendable {
     case build = "stepd_build_info"
     case start = "stepd_start_time_seconds"
@@ -62,14 +61,14 @@ struct Metrics: Sendable {
 
   typealias Labels = [(name: String, value: String)]
 
-  /// The upper bounds of the buckets for journals, seconds.
+  /// The upper bounds of the histogram buckets for journal writes, seconds.
   private static let bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1]
   private static let commitTime = "stepd_journal_commit_seconds"
 
-  /// By their labels, as they are written.
+  /// The samples by their labels, as text.
   private var samples: [Name: [String: Double]] = [:]
   private var begun: [CommitTicket: ContinuousClock.Instant] = [:]
-  /// How many journals took at most as long as each bound.
+  /// How many journal writes took at most as long as each bound.
   private var commits = [Int](repeating: 0, count: bounds.count)
   private var commitSum = (count: 0, seconds: 0.0)
 
@@ -78,7 +77,7 @@ struct Metrics: Sendable {
     set(.build, 1, [("version", version)])
     set(.start, Double(start))
     for name in [Name.connections, .commitFailures, .lostEvents] { set(name, 0) }
-    // A rate needs to be seen at nought.
+    // Prometheus can compute a rate only if the counter was seen at zero.
     for cause in [CommandOpener.Reason.strangers, "excess"] { count(.ignored, [("reason", cause)], by: 0) }
     for step in steps.map(\.description) {
       for word in Outcome.Word.ofCommands {
@@ -130,7 +129,7 @@ struct Metrics: Sendable {
 
   mutating func take(_ report: JournalReport) {
     guard case .committed(let ticket) = report else { return }
-    // Tickets are reported in their order, and those that failed are of no use.
+    // Tickets are reported in order, and failed ones are not needed.
     guard let began = begun[ticket] else { return }
     begun = begun.filter { $0.key > ticket }
     let seconds = began.duration(to: .now).inSeconds
@@ -189,7 +188,7 @@ struct Metrics: Sendable {
     "# HELP \(name) \(help)\n# TYPE \(name) \(kind)\n"
   }
 
-  /// Counters and states are whole.
+  /// Counters and states are whole numbers.
   private static func text(_ value: Double) -> String { "\(Int64(value))" }
 
   private static func text(_ labels: Labels) -> String {
@@ -199,17 +198,17 @@ struct Metrics: Sendable {
 }
 
 extension Outcome.Word {
-  /// What becomes of a rider's command.
+  /// The outcomes of riders' commands.
   fileprivate static let ofCommands: [Outcome.Word] = [.challenged, .answered, .refused, .began, .stopped]
 }
 
-/// The file that Prometheus' node exporter reads: replaced as a whole, on a thread of its own.
+/// The file that Prometheus' node exporter reads. A separate thread replaces it as a whole.
 final class MetricsFile {
-  /// How often it is written.
+  /// The time between two writes.
   static let interval = Duration.seconds(5)
 
   let version: String
-  /// Why it could not be written, once for the same reason.
+  /// Why it could not be written; the same reason is not repeated.
   let failures: Mailbox<SystemError>
   private let path: String
   private let writer: Worker<String>
@@ -227,8 +226,8 @@ final class MetricsFile {
     writer = try Worker { [failures, state] texts in
       var failure: SystemError?
       do throws(SystemError) {
-        // The newest text is enough; a worker never gets an empty list. Whoever reads the file is another user, and
-        // nothing in it is worth syncing.
+        // The newest text is enough; a worker never gets an empty list. The file's reader is another user, and nothing
+        // in the file is worth syncing.
         try Files.replace(path, with: texts.last!.utf8, mode: 0o644, isDurable: false)
       } catch {
         failure = error
@@ -242,13 +241,13 @@ final class MetricsFile {
     }
   }
 
-  /// A disk that does not answer must not cost more memory than one text.
+  /// Writes a text, unless one is still being written: a slow disk must not cost more memory than one text.
   func write(_ text: String) {
     guard !state.isWriting.exchange(true, ordering: .relaxed) else { return }
     writer.post(text)
   }
 
-  /// Takes the file away: what it says is not true any more.
+  /// Removes the file, because its content is no longer true.
   func close() {
     writer.finish(within: .seconds(1))
     unlink(path)

@@ -1,6 +1,6 @@
 import SystemIO
 
-/// An open file that several owners can share, and with it the lock on the file. The last owner closes it.
+/// An open file that several owners share, together with the lock on the file. The last owner closes it.
 final class OpenFile: Sendable {
   let descriptor: Descriptor
 

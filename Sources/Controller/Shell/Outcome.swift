@@ -2,12 +2,12 @@ import Domain
 import StepController
 import StepProtocol
 
-/// What became of a command or of a motion, in words that can be searched for in a journal and counted.
+/// The result of a command or of a motion, in words that can be searched for in a journal and counted.
 struct Outcome: Sendable {
   enum Word: String, CaseIterable, Sendable {
     /// A question was answered with a challenge.
     case challenged
-    /// The step is where the command wants it.
+    /// The step is already where the command wants it.
     case answered
     case refused
     case began
@@ -22,10 +22,10 @@ struct Outcome: Sendable {
   let word: Word
   /// A refusal's code, or a fault.
   var code: String?
-  /// More of the reason: the failed check, where `code` has several; why a motion began that nobody asked for; why a
+  /// More about the reason: the failed check, if `code` covers several; why a motion began without a request; why a
   /// message was ignored.
   var cause: String?
-  /// `open` or `close`: where a motion goes, or has gone.
+  /// `open` or `close`: the target of a motion.
   var position: String?
   var asker: Asker?
 
@@ -40,7 +40,7 @@ struct Outcome: Sendable {
 }
 
 extension Controller.Event {
-  /// Nil for what is about no step, or is told by another event too.
+  /// Nil if the event is not about a step, or if another event reports it too.
   var outcome: Outcome? {
     switch self {
     case .refused(let step, let code, let cause, let asker):
@@ -62,7 +62,7 @@ extension Controller.Event {
 extension CommandOpener.Reason {
   static let strangers = "unauthenticated"
 
-  /// A word for it.
+  /// The reason as one word.
   var cause: String {
     switch self {
     case .notRiders: Self.strangers

@@ -5,12 +5,12 @@ import StepController
 import Synchronization
 import SystemIO
 
-/// A PCA9685: 16 outputs with one frame, whose clock it makes itself (NXP, PCA9685 data sheet, revision 4).
+/// A PCA9685: 16 outputs that share one frame. The chip has its own clock (NXP, PCA9685 data sheet, revision 4).
 final class PCA9685: Sendable {
   enum Fault: Failure, Equatable {
-    /// The chip has lost its settings: it had no power for a moment, or another program has changed them.
+    /// The chip has lost its settings: its power failed for a moment, or another program has changed them.
     case wasReset(String)
-    /// The chip does not keep what is written to it, so it is no PCA9685.
+    /// The chip does not keep what is written to it, so it is not a PCA9685.
     case isAnother(String)
 
     var exitStatus: ExitStatus { .unavailable }
@@ -23,7 +23,7 @@ final class PCA9685: Sendable {
     }
   }
 
-  /// Table 4. The four registers of output N begin at `output + 4 * N`: when it goes on (two), and off.
+  /// Table 4. The four registers of output N begin at `output + 4 * N`: two for its on time, two for its off time.
   private enum Register {
     static let mode1: Int32 = 0x00
     static let mode2: Int32 = 0x01
@@ -38,22 +38,22 @@ final class PCA9685: Sendable {
     static let sleep: Int32 = 0x10
   }
 
-  /// Table 6: outputs that drive both ways, which is what it has after power-up.
+  /// Table 6: outputs that drive both ways, which is the state after power-up.
   private static let totemPole: Int32 = 0x04
-  /// In the highest register of four: off for the whole of the frame (table 8).
+  /// In the highest register of the four: off for the whole frame (table 8).
   private static let fullOff: UInt8 = 0x10
-  /// After sleep (7.3.1, MODE1, SLEEP).
+  /// Wake-up time after sleep, microseconds (7.3.1, MODE1, SLEEP).
   private static let awakening: useconds_t = 500
 
   private let bus: String
   private let address: Int32
   private let outputs: [Int]
-  /// What divides the clock of 25 MHz, less one (7.3.5).
+  /// The divisor of the 25 MHz clock, minus one (7.3.5).
   private let prescale: Int32
-  /// One of two steps' threads at a time: a chip has one mode.
+  /// Held by one step's thread at a time, because the chip has only one mode.
   private let turn = Mutex(())
 
-  /// 40 ns of the clock, times its divisor: the unit of pulses, nanoseconds. A frame has 4096.
+  /// The unit of pulses, nanoseconds: 40 ns of the clock times its divisor. A frame has 4096 units.
   var unit: Int { 40 * Int(prescale + 1) }
 
   init(_ outputs: PCA9685Outputs) {
@@ -64,18 +64,19 @@ final class PCA9685: Sendable {
 
   private var name: String { "\(bus) 0x\(String(address, radix: 16))" }
 
-  /// Throws when there is no such bus, or nothing on it at the chip's address. Nothing is changed.
+  /// Throws if the bus does not exist, or nothing answers at the chip's address. Changes nothing.
   func check() throws {
     try withBus { bus throws in _ = try read(Register.mode1, bus) }
   }
 
-  /// Sets the chip up, if it is not.
+  /// Sets up the chip, unless it is set up already.
   ///
   /// - Returns: for how many units of a frame the output is on; nil when it is off.
   func prepare(_ output: Int) throws -> Int? {
     try withBus { bus throws in
       if try !isSetUp(bus) {
-        // The frame can be changed only in its sleep, and no output of ours may begin to drive when it awakes.
+        // The frame can be changed only while the chip sleeps, and our outputs must not begin to drive when it wakes
+        // up.
         for output in outputs { try write(output, [0, 0, 0, Self.fullOff], bus) }
         try write(Register.mode1, Mode1.sleep | Mode1.autoIncrement, bus)
         try write(Register.prescale, prescale, bus)
@@ -86,7 +87,7 @@ final class PCA9685: Sendable {
       }
       let first = Register.output + 4 * Int32(output)
       let values = try (0..<4).map { try read(first + $0, bus) }
-      // What begins elsewhere in the frame, or is on for all of it (bit 4), is not ours.
+      // A pulse that begins later in the frame, or lasts for all of it (bit 4), is not from this program.
       guard values[0] == 0, values[1] == 0, values[3] & ~0x0F == 0, values[2] | values[3] != 0 else {
         try write(output, [0, 0, 0, Self.fullOff], bus)
         return nil
@@ -95,12 +96,12 @@ final class PCA9685: Sendable {
     }
   }
 
-  /// Has an output be on for so many units of each frame, from its beginning; nil for none.
+  /// Turns an output on for this many units of each frame, from the frame's beginning; nil turns it off.
   ///
   /// The four registers take effect together, at the end of the transfer (7.3.3).
   func set(_ output: Int, _ units: Int?) throws {
     try withBus { bus throws in
-      // A chip that has lost its power would take the pulse, and give none.
+      // A chip that has lost its power would accept the pulse without sending it.
       guard try units == nil || isSetUp(bus) else { throw Fault.wasReset(name) }
       try write(output, [0, 0] + (units.map { [UInt8($0 & 0xFF), UInt8($0 >> 8)] } ?? [0, Self.fullOff]), bus)
     }
@@ -137,9 +138,9 @@ final class PCA9685: Sendable {
   }
 }
 
-/// One output of a PCA9685. It has no switch of its own: it is on when it has a pulse to give.
+/// One output of a PCA9685. It has no switch of its own: it is on while its pulse is set.
 struct PCA9685Output: PulseOutput {
-  /// The chip does not tell where in its frame it is.
+  /// The chip does not report its position in the frame.
   let knowsItsFrame = false
   private let board: PCA9685
   private let number: Int

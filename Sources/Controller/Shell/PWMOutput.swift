@@ -2,7 +2,7 @@ import Glibc
 import StepController
 import SystemIO
 
-/// One of the kernel's PWM channels, through sysfs (Documentation/driver-api/pwm.rst).
+/// A PWM channel of the kernel, through sysfs (Documentation/driver-api/pwm.rst).
 struct PWMOutput: PulseOutput {
   /// How long udev may take to give an exported channel its permissions.
   private static let exportPatience = Duration.milliseconds(500)
@@ -29,11 +29,11 @@ struct PWMOutput: PulseOutput {
     if try read("enable") == 1 {
       let pulse = try read("duty_cycle")
       if try read("period") == period, pulse > 0 { return pulse }
-      // Without pulses it holds nothing; and pulses of another frame may be no servo's.
+      // Without pulses the channel holds nothing; pulses of another frame may not be for a servo.
       try disable()
     }
-    // A duty cycle longer than the period is refused, so it is out of the way before the period is set. A servo that is
-    // driven must never see this, which is why the channel is disabled here.
+    // The kernel refuses a duty cycle longer than the period, so the duty cycle is set to 0 before the period. A driven
+    // servo must never get this 0, so the channel is disabled first.
     try set(0)
     try write("\(period)", to: "\(folder)/period")
     return nil
@@ -51,7 +51,7 @@ struct PWMOutput: PulseOutput {
     try Descriptor.open(path, O_WRONLY | O_TRUNC).write(text.utf8, path)
   }
 
-  /// 0 where there is no number.
+  /// Returns 0 if the file has no number.
   private func read(_ name: String) throws(SystemError) -> Int {
     let text = String(decoding: try Files.read("\(folder)/\(name)", limit: 64), as: UTF8.self)
     return Int(text.prefix { $0.isNumber }) ?? 0
@@ -59,7 +59,7 @@ struct PWMOutput: PulseOutput {
 }
 
 extension PWMOutputs {
-  /// Throws when the kernel does not have a chip: it would be noticed by the first rider.
+  /// Throws if the kernel lacks one of the chips. Without this check, the first rider would notice.
   func check() throws(SystemError) {
     for chip in Set(channels.values.map(\.chip)).sorted() {
       let folder = "\(root)/pwmchip\(chip)"

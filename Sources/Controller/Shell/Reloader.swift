@@ -3,18 +3,18 @@ import Domain
 import StepController
 import SystemIO
 
-/// Reads the configuration again at each SIGHUP, on a thread of its own.
+/// Reads the configuration again at each SIGHUP, on a separate thread.
 final class Reloader: Sendable {
   struct Reading: Sendable {
     let rules: Controller.Rules
-    /// What else has changed: tables of `stepd.toml`, and what of the vehicle file takes a restart.
+    /// Other changes, which need a restart: tables of `stepd.toml`, and parts of the vehicle file.
     let needsRestart: [String]
   }
 
   let readings: Mailbox<Result<Reading, any Error>>
   private let end: Interruption
 
-  /// - Parameter hangups: made before any thread was started.
+  /// - Parameter hangups: must be made before any thread is started.
   init(_ setup: ControllerSetup, _ hangups: Hangups) throws(SystemError) {
     readings = try Mailbox()
     end = try Interruption.manual()
@@ -28,11 +28,11 @@ final class Reloader: Sendable {
 
   deinit { end.interrupt() }
 
-  /// - Parameter former: what the controller was started with.
+  /// - Parameter former: the setup with which the controller was started.
   private static func read(_ former: ControllerSetup) throws -> Reading {
     let setup = try ControllerSetup(reading: former.file.path)
     var secrets = former.secrets
-    // What is sent and what is heard go on as they were started.
+    // Sending and listening go on as they were started.
     secrets.tags = setup.secrets.tags
     let rules = Controller.Rules(
       vehicle: setup.vehicle, policy: setup.policy, secrets: secrets, insteadOf: former.vehicle)

@@ -9,20 +9,21 @@ import SystemIO
 import Traffic
 import TrafficFeed
 
-/// What watches the traffic feed while somebody asked lately. It has a thread of its own, which starts stepctl-traffic,
-/// reads its frames, and starts it again when it ends: after half a second at first and half a minute at last.
+/// Watches the traffic feed for some time after each request. Its own thread starts stepctl-traffic and reads its
+/// frames. When stepctl-traffic ends, the thread starts it again, after half a second at first, and at most half a
+/// minute later on.
 ///
-/// Frames that the loop has no time for are left out.
+/// Frames that the loop has no time for are dropped.
 final class RoadListener: Sendable {
   enum Event: Sendable {
-    /// The seconds since 1970 at a moment, as the bridge is told them on this connection.
+    /// The seconds since 1970 at an instant, as sent to the bridge on this connection.
     case connected(wall: Double, at: ContinuousClock.Instant)
     case frame(FeedFrame, at: ContinuousClock.Instant)
-    /// Nil where nobody asks any more.
+    /// Nil if the watch has ended because nobody asks any more.
     case lost(String?)
   }
 
-  /// Where the bridge is asked to look, and until when.
+  /// Where the bridge is to watch, and until when.
   struct Wish: Sendable {
     let until: ContinuousClock.Instant
     let position: Coordinate
@@ -30,7 +31,7 @@ final class RoadListener: Sendable {
     let error: Double
   }
 
-  /// Frames that may wait for the loop: a tick's worth of several sections.
+  /// The number of frames that may wait for the loop: a tick's worth of several sections.
   private static let capacity = 8
 
   let feed: ControllerFile.Feed
@@ -54,7 +55,7 @@ final class RoadListener: Sendable {
     }
   }
 
-  /// Watches the road. A question that comes when nobody asked any more does not wait for the next try.
+  /// Watches the road. A request that starts a new watch does not wait for the next retry.
   func watch(_ road: Wish) {
     let isNew = wish.withLock { wish in
       defer { wish = road }
@@ -63,10 +64,10 @@ final class RoadListener: Sendable {
     if isNew { wished.signal() }
   }
 
-  /// To be called for each frame that the loop has taken.
+  /// Must be called for each frame that the loop has taken.
   func taken() { waiting.subtract(1, ordering: .relaxed) }
 
-  /// Ends the thread and its program, and waits for that: 2 s at most.
+  /// Ends the thread and stepctl-traffic, and waits for that: 2 s at most.
   func close() {
     stop.interrupt()
     _ = try? waitReadable([ended.number], until: .now + .seconds(2))
@@ -86,13 +87,13 @@ final class RoadListener: Sendable {
           case .bridge(let host, let port, let path): try watch(host, port, path)
           case .recording(let path): try play(path)
           }
-          // Nobody asks any more.
+          // The watch is over: nobody asks any more.
           events.post(.lost(nil))
         } catch let error as any Failure where error.isInterruption {
           return
         } catch {
           let reason = (error as? any Failure)?.description ?? "\(error)"
-          // The same reason is told once in a row.
+          // The same reason is not reported twice in a row.
           let lasted = begun.duration(to: .now)
           events.post(.lost(reason == told && lasted < Backoff.longest ? nil : reason))
           told = reason
@@ -107,7 +108,7 @@ final class RoadListener: Sendable {
     }
   }
 
-  /// Nil once its time is over.
+  /// The present wish; nil when its time is over.
   private var current: Wish? {
     wish.withLock { wish in
       if let now = wish, now.until <= .now { wish = nil }
@@ -122,7 +123,7 @@ final class RoadListener: Sendable {
     var isConnected = false
     var nextLocation = begun
     var lastFrame = begun
-    // One that neither speaks nor ends is as good as none.
+    // A program that neither sends nor ends counts as lost.
     let patience = (connecting: Duration.seconds(15), silence: Duration.seconds(5))
     while let wish = current {
       let now = ContinuousClock.now
@@ -189,8 +190,8 @@ private struct RecordingEnd: Failure {
   var exitStatus: ExitStatus { .noInput }
 }
 
-/// What reads the vehicle's place from gpsd, for as long as stepd runs: a vehicle that stands has its heading from the
-/// last drive. A connection that is lost is made again.
+/// Reads the vehicle's place from gpsd as long as stepd runs, because a standing vehicle has its heading from the last
+/// drive. It reconnects when the connection is lost.
 final class ReceiverListener: Sendable {
   enum Event: Sendable {
     case fix(VehiclePlace.Fix?)
@@ -201,7 +202,7 @@ final class ReceiverListener: Sendable {
   private let stop: Interruption
   private let ended: Wakeup
 
-  /// A receiver that moves faster than this knows its course, metres a second.
+  /// Above this speed a receiver knows its course, metres per second.
   private static let leastSpeed = 2.0
 
   init(_ address: HostPort) throws {
@@ -247,7 +248,7 @@ final class ReceiverListener: Sendable {
     }
   }
 
-  /// - Returns: nil for a report that says nothing of the place; `.some(nil)` for a report that there is no fix.
+  /// - Returns: nil for a report without a place; `.some(nil)` for a report that there is no fix.
   private static func fix(_ report: GPSReport) -> VehiclePlace.Fix?? {
     switch report {
     case .fix(let fix, _):
@@ -262,7 +263,7 @@ final class ReceiverListener: Sendable {
 }
 
 extension ControllerFile.Feed {
-  /// Reads what only a connection would read.
+  /// Reads what otherwise only a connection reads.
   func check() throws {
     switch address {
     case .recording(let path):

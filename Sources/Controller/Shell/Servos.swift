@@ -5,7 +5,7 @@ package import StepController
 import Synchronization
 import SystemIO
 
-/// A servo of paper: appends each motion to a file as a JSON object a line, when it begins.
+/// A simulated servo: when a motion begins, it appends a line with a JSON object to a file.
 package final class SimulatedServo: ServoDriver, Sendable {
   private let worker: Worker<ServoOrder>
 
@@ -32,15 +32,15 @@ package final class SimulatedServo: ServoDriver, Sendable {
     } catch {
       return .failed(.failed(error.description))
     }
-    // Paper cannot be thrown about, so a place that nobody knows may be any.
+    // A simulated servo cannot move a step suddenly, so any place will do for an unknown one.
     return .ready(at: from == .unknown ? 0.5 : nil)
   }
 }
 
-/// Hobby servos, each on an output that gives it pulses. Each step has a thread.
+/// Hobby servos, each on an output that sends pulses. Each step has a thread.
 ///
 /// An output is enabled only when its step first moves, so that starting the controller moves nothing. It then stays
-/// enabled: the servo holds the step against a foot.
+/// enabled, so that the servo holds the step against a person's weight.
 package final class PulsedServos: ServoDriver, Sendable {
   private let workers: [StepID: Worker<ServoOrder>]
   private let report: @Sendable (ServoReport) -> Void
@@ -80,30 +80,30 @@ package final class PulsedServos: ServoDriver, Sendable {
   }
 }
 
-/// What gives a servo its pulses. Used on one thread; pulses are in nanoseconds.
+/// An output that sends pulses to a servo. Used on one thread; pulses are in nanoseconds.
 protocol PulseOutput: Sendable {
   /// The time from one pulse to the next.
   var period: Int { get }
   /// Whether it can be disabled without cutting a pulse short.
   var knowsItsFrame: Bool { get }
 
-  /// Sets it up. That starts no pulses.
+  /// Sets up the output. That starts no pulses.
   ///
-  /// - Returns: the pulse that it gives already; nil when it gives none, or none that is a servo's.
+  /// - Returns: the pulse that it already sends; nil if it sends none, or none that suits a servo.
   func prepare() throws -> Int?
-  /// The pulse nearest to this one that it can give.
+  /// The nearest pulse that the output can send.
   func nearest(to pulse: Int) -> Int
-  /// Sets the pulse that it gives, from now on or when it is enabled.
+  /// Sets the pulse, from now on or from when the output is enabled.
   func set(_ pulse: Int) throws
   func enable() throws
   func disable() throws
 }
 
-/// One servo: turns places into pulses, and leaves out a pulse that the output gives already.
+/// One servo: converts places into pulses, and skips a pulse that the output already sends.
 private final class PulsedServo: Sendable {
   private struct State {
     var isEnabled = false
-    /// What the output was last told, as far as that is known.
+    /// The last pulse of the output, if it is known.
     var pulse: Int?
   }
 
@@ -155,8 +155,9 @@ private final class PulsedServo: Sendable {
   private func inch(toward place: Double, _ state: inout State) throws {
     let pulse = pulse(at: place)
     try move(to: place, &state)
-    // The pulse comes at the beginning of the frame. Where nobody knows when that is, it takes a frame more until one
-    // is over, and one in ten is cut short: the servo takes that for nothing, or for one small step the other way.
+    // The pulse comes at the beginning of the frame. If the beginning is unknown, the pulse needs one more frame to be
+    // complete, and one pulse in ten is cut short. The servo ignores a short pulse, or makes one small step the other
+    // way.
     let time = output.knowsItsFrame ? max(output.period / 2, pulse + 200_000) : output.period + pulse
     usleep(useconds_t(time / 1000))
     try disable(&state)

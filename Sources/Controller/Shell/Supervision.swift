@@ -3,12 +3,11 @@ import Configuration
 import Glibc
 import SystemIO
 
-/// Tells systemd, the computer's watchdog, or both, that stepd's loop turns in time.
+/// Tells systemd, the computer's watchdog, or both, that stepd's loop runs in time.
 ///
-/// It is told by a timer of the loop, and only when that timer was not late: a loop that is held up is worth as little
-/// as one that hangs.
+/// A timer of the loop does this, but only when the timer was not late: a late loop is as bad as one that hangs.
 final class Supervision {
-  /// How late a turn may be. Then a motion is late by five ticks.
+  /// How late the timer may be. A motion is then late by five ticks.
   static let longestDelay = Duration.milliseconds(100)
   private static let longestPause = Duration.milliseconds(500)
 
@@ -22,7 +21,7 @@ final class Supervision {
     _ manager: ServiceManager?, _ watchdog: Watchdog?, now: @escaping () -> ContinuousClock.Instant = { .now }
   ) {
     (self.manager, self.watchdog, self.now) = (manager, watchdog, now)
-    // Four times in the shorter of the two patiences.
+    // Four times within the shorter of the two time limits.
     pause = [manager?.patience, watchdog?.patience].compactMap { $0.map { min($0 / 4, Self.longestPause) } }.min()
   }
 
@@ -53,13 +52,13 @@ final class Supervision {
   func end() { watchdog?.close() }
 }
 
-/// systemd, as a service speaks with it: datagrams to a socket (sd_notify(3)). It is not waited for.
+/// systemd, as a service talks to it: datagrams to a socket (sd_notify(3)), without waiting.
 final class ServiceManager {
-  /// After how long without a word it takes the service for dead; nil where it does not.
+  /// After this time without a message, systemd regards the service as dead; nil if it does not.
   let patience: Duration?
   private let sender: DatagramSender
 
-  /// - Returns: nil where systemd did not ask for it.
+  /// - Returns: nil if systemd did not ask for messages.
   init?(_ environment: (String) -> String? = { getenv($0).map { String(cString: $0) } }) throws(SystemError) {
     guard let name = environment("NOTIFY_SOCKET"), !name.isEmpty else { return nil }
     let isOurs = environment("WATCHDOG_PID").map { $0 == "\(getpid())" } ?? true
@@ -71,7 +70,7 @@ final class ServiceManager {
   func tell(_ state: String) { sender.send(Array(state.utf8)) }
 }
 
-/// The computer's watchdog: restarts the computer when it was not fed for a while (Linux, watchdog-api.rst).
+/// The computer's watchdog: restarts the computer if it is not fed in time (Linux, watchdog-api.rst).
 final class Watchdog {
   private enum Word: Sendable {
     case feed, disarm
@@ -83,7 +82,7 @@ final class Watchdog {
   let patience: Duration
   private let worker: Worker<Word>
 
-  /// From here on it counts.
+  /// Starts the watchdog: it counts from here on.
   init(_ setting: ControllerFile.Watchdog) throws {
     patience = .seconds(setting.timeout)
     let path = setting.device
@@ -91,7 +90,7 @@ final class Watchdog {
     let number = device.number
     do {
       _ = try check("set the time of", path) { watchdog_set_timeout(number, Int32(setting.timeout)) }
-      // A device may sit at the end of a slow bus.
+      // A device may be at the end of a slow bus.
       worker = try Worker { words in for word in words { try? device.write([word.byte]) } }
     } catch {
       try? device.write([Word.disarm.byte])
@@ -101,7 +100,7 @@ final class Watchdog {
 
   func feed() { worker.post(.feed) }
 
-  /// Stops it: this program ends because it is to end.
+  /// Stops the watchdog, because this program ends on purpose.
   func close() {
     worker.post(.disarm)
     worker.finish(within: .seconds(1))
@@ -109,7 +108,7 @@ final class Watchdog {
 }
 
 extension ControllerFile.Watchdog {
-  /// Throws when there is no such device. It is not opened: that would start it.
+  /// Throws if the device does not exist. The device is not opened: that would start it.
   func check() throws(SystemError) {
     var status = stat()
     _ = try SystemIO.check("open", device) { stat(device, &status) }

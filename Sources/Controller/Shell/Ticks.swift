@@ -8,8 +8,8 @@ struct Ticks {
 
   init(at time: Instant = .now) { last = time }
 
-  /// In step with the last tick. After one that came late, or after a rest, a whole tick from now: what was missed is
-  /// not made up for, since two ticks in a row would be one frame of the servo.
+  /// The next tick, in step with the last one. After a late tick or a rest it is a whole tick from now. Missed ticks
+  /// are not made up for, because two ticks in a row would fall into one frame of the servo.
   mutating func next(at now: Instant = .now) -> Instant {
     let length = Duration.milliseconds(MotionProfile.tick)
     last = last + length > now ? last + length : now + length

@@ -1,12 +1,12 @@
 import SystemIO
 
-/// A thread that does jobs one after the other, for a thread that must not wait for them.
+/// A thread that does jobs one after the other, for a thread that must not wait for the jobs.
 final class Worker<Job: Sendable>: Sendable {
   private let jobs: Mailbox<Job>
   private let end: Interruption
   private let ended: Wakeup
 
-  /// - Parameter work: called on the thread with all the jobs that wait, the oldest first; there is at least one.
+  /// - Parameter work: called on the thread with all waiting jobs, the oldest first; there is at least one.
   init(_ work: @escaping @Sendable ([Job]) -> Void) throws(SystemError) {
     jobs = try Mailbox()
     end = try Interruption.manual()
@@ -27,7 +27,7 @@ final class Worker<Job: Sendable>: Sendable {
 
   func post(_ job: Job) { jobs.post(job) }
 
-  /// Takes no more jobs, and waits until those are done that were posted.
+  /// Takes no more jobs, and waits until all posted jobs are done.
   func finish(within patience: Duration) {
     end.interrupt()
     _ = try? waitReadable([ended.number], until: .now + patience)

@@ -19,10 +19,10 @@ struct Certificate: ~Copyable {
   /// Issues a certificate.
   ///
   /// - Parameters:
-  ///   - key: the holder's, lent; only its public part is used.
+  ///   - key: the holder's key, lent; only its public part is used.
   ///   - validity: the first and the last second, Unix time.
   ///   - signer: the issuer's key.
-  ///   - issuer: the issuer's certificate, lent; nil when the holder issues it to itself.
+  ///   - issuer: the issuer's certificate, lent; nil for a self-signed certificate.
   init(
     _ role: CertificateRole, key: OpaquePointer, validity: ClosedRange<Int64>,
     signer: borrowing PrivateKey, issuer: OpaquePointer?
@@ -76,15 +76,15 @@ struct Certificate: ~Copyable {
     return bio.read()
   }
 
-  /// A SubjectPublicKeyInfo, DER. A key can be written in more than one way.
+  /// A SubjectPublicKeyInfo, DER. One key has several possible encodings.
   func publicKey() throws(OpenSSLError) -> [UInt8] { try shownPublicKey(X509_get_X509_PUBKEY(handle.pointer)) }
 
-  /// Throws unless it is for the key.
+  /// Throws unless the certificate is for the key.
   func require(isFor key: borrowing PrivateKey) throws(OpenSSLError) {
     try check("use the certificate", X509_check_private_key(handle.pointer, key.handle.pointer))
   }
 
-  /// Throws unless the authority's key has signed it.
+  /// Throws unless the authority's key has signed the certificate.
   func require(isFrom authority: borrowing Certificate) throws(OpenSSLError) {
     try check(
       "verify the certificate", X509_verify(handle.pointer, X509_get0_pubkey(authority.handle.pointer)))
@@ -98,7 +98,7 @@ struct Certificate: ~Copyable {
   }
 }
 
-/// A private P-256 key of a certificate. (RSA would make each TLS handshake of a small computer slower.)
+/// The private P-256 key of a certificate. (RSA would slow down each TLS handshake of a small computer.)
 struct PrivateKey: ~Copyable {
   let handle: OpenSSLHandle
 
@@ -109,7 +109,7 @@ struct PrivateKey: ~Copyable {
 
   init(pem: [UInt8]) throws(OpenSSLError) {
     let bio = try MemoryBIO(pem)
-    // Without a callback of ours, OpenSSL would ask for a passphrase on the terminal.
+    // Without this callback, OpenSSL would ask for a passphrase on the terminal.
     let key = PEM_read_bio_PrivateKey(bio.pointer, nil, { _, _, _, _ in -1 }, nil)
     handle = try OpenSSLHandle("read the private key", adopting: key, freedBy: EVP_PKEY_free)
   }
@@ -123,7 +123,7 @@ struct PrivateKey: ~Copyable {
   }
 }
 
-/// The DER form of a key that a certificate or a request has.
+/// The DER form of the key in a certificate or a request.
 func shownPublicKey(_ key: OpaquePointer?) throws(OpenSSLError) -> [UInt8] {
   let count = i2d_X509_PUBKEY(key, nil)
   try check("write the public key", count)

@@ -1,7 +1,7 @@
 import COpenSSL
 import Domain
 
-/// The certificate authority of a vehicle or of a fleet. Its broker and the broker's clients trust no other.
+/// The certificate authority of a vehicle or of a fleet. The broker and its clients trust no other authority.
 struct CertificateAuthority: ~Copyable {
   let certificate: Certificate
   let key: PrivateKey
@@ -19,7 +19,7 @@ struct CertificateAuthority: ~Copyable {
     self.key = key
   }
 
-  /// An authority that was made before. Throws when the key does not belong to the certificate.
+  /// An existing authority. Throws if the key does not belong to the certificate.
   init(certificate: consuming Certificate, key: consuming PrivateKey) throws(OpenSSLError) {
     try check(
       "issue certificates", X509_check_private_key(certificate.handle.pointer, key.handle.pointer))
@@ -27,11 +27,11 @@ struct CertificateAuthority: ~Copyable {
     self.key = key
   }
 
-  /// Issues a certificate that lasts as long as its role's usually do, or longer if asked, but never longer than the
+  /// Issues a certificate. It lasts as long as usual for its role, or longer if asked, but never longer than the
   /// authority's own.
   ///
   /// - Parameters:
-  ///   - days: at least; nil for as many as is usual.
+  ///   - days: the least validity; nil for the usual one.
   ///   - lastingUntil: Unix time; not beyond the end of the authority's certificate.
   func issue(
     _ role: CertificateRole, to key: borrowing PrivateKey, now: Int64, days: Int64? = nil, lastingUntil: Int64 = 0
@@ -39,7 +39,7 @@ struct CertificateAuthority: ~Copyable {
     try issue(role, to: key.handle.pointer, now: now, days: days, lastingUntil: lastingUntil)
   }
 
-  /// Issues a certificate for the key in a request. Whatever else the request asks for is ignored.
+  /// Issues a certificate for the key in a request. Everything else in the request is ignored.
   func issue(
     _ role: CertificateRole, for request: borrowing CertificateRequest, now: Int64, days: Int64? = nil,
     lastingUntil: Int64
@@ -47,7 +47,7 @@ struct CertificateAuthority: ~Copyable {
     try issue(role, to: request.key.pointer, now: now, days: days, lastingUntil: lastingUntil)
   }
 
-  /// Issues a certificate for the key that an older certificate is for.
+  /// Issues a certificate for the key of an older certificate.
   func issue(
     _ role: CertificateRole, renewing old: borrowing Certificate, now: Int64
   ) throws(OpenSSLError) -> Certificate {
@@ -65,22 +65,22 @@ struct CertificateAuthority: ~Copyable {
   }
 }
 
-/// What a certificate is for. All of its content follows from that, except key, serial number and time.
+/// The purpose of a certificate. It determines all of the content except key, serial number and time.
 enum CertificateRole {
-  /// Issues the other certificates, but no authority's.
+  /// Issues the other certificates, but not those of authorities.
   case authority(vehicleName: String)
   case broker(BrokerHost)
-  /// The controller of a vehicle, which is named where the broker serves several.
+  /// The controller of a vehicle. The vehicle is named if the broker serves several.
   case controller(of: UUID?)
-  /// Whoever publishes notices.
+  /// The publisher of notices.
   case `operator`
-  /// Any rider of a vehicle, which is named where the broker serves several. The token names the rider, and the broker
-  /// cannot read it.
+  /// Any rider of a vehicle. The vehicle is named if the broker serves several. The rider's name is in the token, which
+  /// the broker cannot read.
   case rider(of: UUID?)
-  /// Whoever may read how a vehicle's steps stand, and nothing else.
+  /// A client that may read the status of a vehicle's steps, and nothing else.
   case watcher(of: UUID?)
 
-  /// The whole subject. The broker's access list knows a client by it.
+  /// The whole subject. The broker's access list identifies a client by it.
   var commonName: String {
     switch self {
     case .authority(let name): Self.truncated("stepctl CA for \(name)")
@@ -92,7 +92,7 @@ enum CertificateRole {
     }
   }
 
-  /// It says what may be touched, the topics of one vehicle, and not whose it is.
+  /// The name shows what the client may access, namely the topics of one vehicle, but not who the client is.
   static func name(_ role: String, _ vehicle: UUID?) -> String { vehicle.map { "\(role):\($0)" } ?? role }
 
   /// Days of validity from the day of issue.
@@ -115,7 +115,7 @@ enum CertificateRole {
       ]
     switch self {
     case .authority:
-      // Without the authority key identifier, which a self-signed certificate need not have (RFC 5280 4.2.1.1).
+      // Without the authority key identifier, which a self-signed certificate does not need (RFC 5280 4.2.1.1).
       return [
         keyIdentifiers[0], (NID_basic_constraints, "critical,CA:TRUE,pathlen:0"),
         (NID_key_usage, "critical,keyCertSign,cRLSign"),
@@ -127,7 +127,7 @@ enum CertificateRole {
     }
   }
 
-  /// A common name has at most 64 characters (RFC 5280 A.1, ub-common-name). No visible character is cut in two.
+  /// A common name has at most 64 characters (RFC 5280 A.1, ub-common-name). Cuts only between visible characters.
   private static func truncated(_ text: String) -> String {
     var text = text
     while text.unicodeScalars.count > 64 { text.removeLast() }

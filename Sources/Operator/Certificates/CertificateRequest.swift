@@ -1,15 +1,15 @@
 import COpenSSL
 
-/// A request for a certificate (PKCS #10, RFC 2986): a public key, signed by its private one.
+/// A request for a certificate (PKCS #10, RFC 2986): a public key, signed by its private key.
 struct CertificateRequest: ~Copyable {
   private let handle: OpenSSLHandle
-  /// The key that the certificate is to be for.
+  /// The key for the certificate.
   let key: OpenSSLHandle
 
-  /// What every rider's request asks for. The operator decides what the certificate says.
+  /// The name in every rider's request. The operator decides the content of the certificate.
   private static let name = "rider"
 
-  /// A new request for a key of one's own.
+  /// A new request for the caller's own key.
   ///
   /// - Parameter name: a rider's, or `controller`.
   init(for own: borrowing PrivateKey, name: String = Self.name) throws(OpenSSLError) {
@@ -30,7 +30,7 @@ struct CertificateRequest: ~Copyable {
   /// Reads a request.
   ///
   /// - Parameter name: a rider's, or `controller`.
-  /// - Throws: `.foreignName` when it asks for another name, `.unusable` for another kind of key than ours.
+  /// - Throws: `.foreignName` if it asks for another name, `.unusable` if its key is not of the kind used here.
   init(der: [UInt8], name expected: String = Self.name) throws {
     let bio = try MemoryBIO(der)
     let handle = try OpenSSLHandle(

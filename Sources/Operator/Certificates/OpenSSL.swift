@@ -20,23 +20,23 @@ package struct OpenSSLError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// Throws unless a call returned 1, or a size.
+/// Throws unless the call returned 1, or a size.
 func check(_ operation: String, _ status: Int32) throws(OpenSSLError) {
   guard status > 0 else { throw OpenSSLError(operation) }
 }
 
-/// Throws unless a call returned the object that it filled; the object keeps its owner.
+/// Throws unless the call returned the object that it filled; the object keeps its owner.
 func check<Object>(_ operation: String, _ filled: UnsafeMutablePointer<Object>?) throws(OpenSSLError) {
   guard filled != nil else { throw OpenSSLError(operation) }
 }
 
-/// The one owner of an object of libcrypto, which frees it.
+/// The only owner of an object of libcrypto, which frees it.
 struct OpenSSLHandle: ~Copyable {
   /// The object, lent to calls that neither keep nor free it.
   let pointer: OpaquePointer
   private let free: @convention(c) (OpaquePointer?) -> Void
 
-  /// Takes ownership of what a call returned; nil throws.
+  /// Takes ownership of the result of a call; throws for nil.
   init(
     _ operation: String, adopting pointer: OpaquePointer?, freedBy free: @convention(c) (OpaquePointer?) -> Void
   ) throws(OpenSSLError) {
@@ -48,7 +48,7 @@ struct OpenSSLHandle: ~Copyable {
   deinit { free(pointer) }
 }
 
-/// Bytes on their way into or out of libcrypto (BIO_s_mem(3)).
+/// Bytes to or from libcrypto (BIO_s_mem(3)).
 struct MemoryBIO: ~Copyable {
   private let handle: OpenSSLHandle
 
@@ -60,13 +60,13 @@ struct MemoryBIO: ~Copyable {
 
   var pointer: OpaquePointer { handle.pointer }
 
-  /// Takes out all of its bytes.
+  /// Removes and returns all of its bytes.
   func read() -> [UInt8] {
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 4096)
     while true {
       let count = BIO_read(handle.pointer, &chunk, Int32(chunk.count))
-      // Below zero at the end: an empty memory BIO answers "try again".
+      // Negative at the end: an empty memory BIO answers "try again".
       guard count > 0 else { return bytes }
       bytes += chunk[..<Int(count)]
     }

@@ -1,19 +1,19 @@
 import COpenSSL
 import Glibc
 
-/// The name of a certificate among those of its authority.
+/// The serial number of a certificate, unique for its authority.
 struct SerialNumber: Hashable, Sendable {
-  /// The high byte first; at most 20.
+  /// Most significant byte first; at most 20 bytes.
   let bytes: [UInt8]
 }
 
-/// The certificates of an authority that a broker takes no longer (RFC 5280 5).
+/// The certificates of an authority that a broker no longer accepts (RFC 5280 5).
 ///
-/// It is valid as long as the authority: a broker refuses everybody once its list has ended.
+/// It is valid as long as the authority, because a broker refuses everybody once its list has expired.
 struct RevocationList: ~Copyable {
   private let handle: OpenSSLHandle
 
-  /// - Parameter revoked: with the time of each revocation, Unix time.
+  /// - Parameter revoked: each with the time of its revocation, Unix time.
   init(
     of authority: borrowing CertificateAuthority, _ revoked: [(number: SerialNumber, since: Int64)], now: Int64
   ) throws(OpenSSLError) {
@@ -21,7 +21,7 @@ struct RevocationList: ~Copyable {
     let (list, issuer) = (handle.pointer, authority.certificate.handle.pointer)
     try check("set the version", X509_CRL_set_version(list, Int(X509_CRL_VERSION_2)))
     try check("set the issuer", X509_CRL_set_issuer_name(list, X509_get_subject_name(issuer)))
-    // The clock of the broker may be behind.
+    // The broker's clock may be behind.
     let begin = try Self.time(now - 300)
     let end = try Self.time(authority.certificate.end())
     try check("set the time", X509_CRL_set1_lastUpdate(list, Self.pointer(begin)))
@@ -35,7 +35,7 @@ struct RevocationList: ~Copyable {
       try check("revoke a certificate", X509_REVOKED_set_serialNumber(entry.pointer, serial))
       let date = try Self.time(since)
       try check("revoke a certificate", X509_REVOKED_set_revocationDate(entry.pointer, Self.pointer(date)))
-      // The list takes a copy of its own, so that the entry has one owner.
+      // The list gets its own copy, so that the entry has one owner.
       guard let copy = X509_REVOKED_dup(entry.pointer) else { throw OpenSSLError("revoke a certificate") }
       guard X509_CRL_add0_revoked(list, copy) == 1 else {
         X509_REVOKED_free(copy)
@@ -79,7 +79,7 @@ extension Certificate {
 }
 
 extension VehiclePaths {
-  /// The same list, by the name that whoever looks for an authority's lists in a folder expects (openssl-rehash(1)).
+  /// The same list, under the name by which programs look up an authority's lists in a folder (openssl-rehash(1)).
   static func revocationList(of authority: borrowing Certificate) -> String {
     let digits = String(X509_subject_name_hash(authority.handle.pointer), radix: 16)
     return "\(tls)/\(String(repeating: "0", count: max(0, 8 - digits.count)))\(digits).r0"

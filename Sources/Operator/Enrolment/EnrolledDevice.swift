@@ -11,11 +11,11 @@ package struct EnrolledDevice: Sendable {
   private static let deviceKey = "device.jwk"
   private static let certificateKey = "rider.key"
 
-  /// From the folder of a vehicle.
+  /// As seen from the folder of a vehicle.
   static let deviceKeyPath = "../../\(folder)/\(deviceKey)"
   static let certificateKeyPath = "../../\(folder)/\(certificateKey)"
 
-  /// Where the keys are.
+  /// The folder of the keys.
   package let path: String
 
   package init(_ folders: ConfigurationFolders) throws(ProvisioningError) {
@@ -23,17 +23,17 @@ package struct EnrolledDevice: Sendable {
     path = "\(user)/\(Self.folder)"
   }
 
-  /// Makes the keys, where there are none yet.
+  /// Makes the keys, unless they exist.
   ///
-  /// - Parameter passphrase: what protects the device's key; nil where its mode alone does.
-  /// - Returns: whether they are new.
+  /// - Parameter passphrase: protects the device's key; nil if only the file mode protects it.
+  /// - Returns: whether the keys are new.
   package func prepare(passphrase: () throws -> [UInt8]? = { nil }) throws -> Bool {
     if Files.exists(path) { return false }
     let deviceKey = try Self.content(of: SigningKey(), passphrase())
     let certificateKey = try about(path) { try PrivateKey().pem() }
     let parent = Files.parent(of: path)
     try Files.createFolder(parent, mode: 0o700)
-    // What an interrupted run left here is useless.
+    // Left by an interrupted run, and useless.
     let new = "\(parent)/.\(Self.folder).new"
     try StagingFolder.remove(new)
     let staging = try StagingFolder(new)
@@ -48,19 +48,19 @@ package struct EnrolledDevice: Sendable {
     try passphrase.map { try ProtectedKey.seal(key, by: $0) } ?? Array("\(key.jwk.text)\n".utf8)
   }
 
-  /// Protects the device's key by another passphrase, or by its mode alone. The key stays the same.
+  /// Protects the device's key by another passphrase, or only by its file mode. The key stays the same.
   package func protect(by passphrase: [UInt8]?, unlock: KeyFile.Unlock?) throws {
     let key = try signingKey(unlock: unlock)
     try Files.rewrite(keyPath, with: Self.content(of: key, passphrase))
   }
 
-  /// The request for an operator. It is good for any vehicle, and as often as one likes.
+  /// The request to an operator. It is valid for any vehicle, any number of times.
   ///
   /// - Parameters:
-  ///   - name: what the rider would like to be called.
+  ///   - name: the rider's preferred name.
   ///   - now: Unix time.
-  ///   - identity: of this device, where it is known already.
-  ///   - unlock: opens the device's key where a passphrase protects it.
+  ///   - identity: this device's, if it is already known.
+  ///   - unlock: opens the device's key if a passphrase protects it.
   package func request(
     name: RiderName, now: Int64, identity: Identity? = nil, unlock: KeyFile.Unlock? = nil
   ) throws -> (text: String, device: Thumbprint) {
@@ -73,7 +73,7 @@ package struct EnrolledDevice: Sendable {
     )
   }
 
-  /// What is public of the key for certificates. libcrypto takes some milliseconds for it.
+  /// The public part of the key for certificates. libcrypto needs some milliseconds for it.
   package struct Identity: Sendable {
     fileprivate let certificateRequest: [UInt8]
     fileprivate let publicKey: [UInt8]
@@ -92,7 +92,7 @@ package struct EnrolledDevice: Sendable {
     try KeyFile.signingKey(keyPath, unlock: unlock)
   }
 
-  /// It takes no passphrase.
+  /// Needs no passphrase.
   package func verificationKey() throws -> VerificationKey { try KeyFile.verificationKey(keyPath) }
 
   private var keyPath: String { "\(path)/\(Self.deviceKey)" }
@@ -106,7 +106,7 @@ package struct EnrolledDevice: Sendable {
     return try about(keyPath) { try PrivateKey(pem: pem) }
   }
 
-  /// Throws when an access file is not for this device.
+  /// Throws if an access file is not for this device.
   ///
   /// - Returns: its certificate and the authority's, PEM.
   func check(_ access: AccessFile, _ identity: Identity?) throws -> (certificate: [UInt8], authority: [UInt8]) {

@@ -4,9 +4,9 @@ import Encoding
 package import StepProtocol
 
 /// A device's key that a passphrase protects: PKCS #8 (RFC 5958) with PBES2 (RFC 8018), scrypt (RFC 7914) and
-/// AES-256-CBC, as PEM. The public key stands after it, so that it can be read without the passphrase.
+/// AES-256-CBC, as PEM. The public key follows, so that it can be read without the passphrase.
 package enum ProtectedKey {
-  /// scrypt's N, r and p: a guess takes 16 MB, and a fifth of a second.
+  /// scrypt's N, r and p: one guess takes 16 MB and a fifth of a second.
   private static let cost: (UInt64, UInt64, UInt64) = (16_384, 8, 5)
   private static let saltSize: Int32 = 16
   private static let curve = "Ed25519"
@@ -20,7 +20,7 @@ package enum ProtectedKey {
     guard let scheme = PKCS5_pbe2_set_scrypt(EVP_aes_256_cbc(), nil, saltSize, nil, cost.0, cost.1, cost.2) else {
       throw OpenSSLError(operation)
     }
-    // Owns the scheme from here on, where it succeeds.
+    // On success, the result owns the scheme from here on.
     let sealed = PKCS8_set0_pbe(Self.characters(passphrase), Int32(passphrase.count), plain.pointer, scheme)
     if sealed == nil { X509_ALGOR_free(scheme) }
     let protected = try OpenSSLHandle(operation, adopting: sealed, freedBy: X509_SIG_free)
@@ -65,7 +65,7 @@ package enum ProtectedKey {
   private static func characters(_ bytes: [UInt8]) -> [CChar] { bytes.map { CChar(bitPattern: $0) } }
 }
 
-/// Why a key that a passphrase protects cannot be used.
+/// Why a key that is protected by a passphrase cannot be used.
 package enum ProtectedKeyError: Failure, Equatable {
   case wrongPassphrase(String)
   case damaged(String)

@@ -1,7 +1,7 @@
 package import Domain
 package import StepProtocol
 
-/// Why a device's request is not granted, or an access file not taken.
+/// Why a device's request is not granted, or an access file not accepted.
 package enum RequestError: Failure, Equatable {
   case malformed(ProtocolError)
   /// The certificate request asks for a name that is not a rider's.
@@ -11,13 +11,13 @@ package enum RequestError: Failure, Equatable {
   case notEnrolled
   /// The access file is for another device.
   case otherDevice(asked: Thumbprint, own: Thumbprint)
-  /// The access file at hand was made before the one that is in place.
+  /// The new access file was made before the installed one.
   case older(String)
   /// The name in the request cannot be a rider's.
   case unusableName(String)
-  /// The name in the request is that of another device.
+  /// The name in the request belongs to another device.
   case nameTaken(String)
-  /// What a fleet's server has answered to a new vehicle has a part that is missing or cannot be used.
+  /// A part of the fleet server's answer to a new vehicle is missing or cannot be used.
   case unusableAdmission(String)
 
   package var exitStatus: ExitStatus {

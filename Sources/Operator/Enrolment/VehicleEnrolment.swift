@@ -2,7 +2,7 @@ import Domain
 package import Encoding
 package import StepProtocol
 
-/// What a new vehicle tells the server of the fleet that it joins. Only public keys are in it.
+/// What a new vehicle sends to the server of the fleet that it joins. It contains only public keys.
 package struct VehicleEnrolment: Sendable {
   let vehicle: Vehicle
   let topic: TopicPrefix
@@ -12,8 +12,8 @@ package struct VehicleEnrolment: Sendable {
   let certificateRequest: [UInt8]
 
   /// - Parameters:
-  ///   - code: what the operator gave: `XXXX-XXXX-XXXX`.
-  ///   - isNamed: whether somebody chose the vehicle's name; the server has one otherwise.
+  ///   - code: the operator's code: `XXXX-XXXX-XXXX`.
+  ///   - isNamed: whether somebody chose the vehicle's name; otherwise the server chooses one.
   package func json(code: String, isNamed: Bool) -> JSON {
     let steps = vehicle.steps.map { step -> JSON in
       [
@@ -36,19 +36,19 @@ package struct VehicleEnrolment: Sendable {
   }
 }
 
-/// What the vehicle is given, to belong to the fleet.
+/// What a vehicle receives in order to belong to the fleet.
 package struct VehicleAdmission: Sendable {
   let name: String
   /// The operator's present key.
   let operatorKey: VerificationKey
   let host: BrokerHost
   let port: UInt16
-  /// PEM: whom broker and vehicle trust.
+  /// PEM: the authority that broker and vehicle trust.
   let authority: [UInt8]
   /// PEM: for the request's key.
   let certificate: [UInt8]
 
-  /// - Throws: `RequestError.unusableAdmission` with the part that is not as it should be.
+  /// - Throws: `RequestError.unusableAdmission` with the faulty part.
   package init(_ json: JSON) throws(RequestError) {
     func part<Value>(_ name: String, _ value: Value?) throws(RequestError) -> Value {
       guard let value else { throw .unusableAdmission(name) }
@@ -64,18 +64,18 @@ package struct VehicleAdmission: Sendable {
   }
 }
 
-/// Who takes a new vehicle in.
+/// Who admits a new vehicle.
 package enum VehicleIssuer {
-  /// An operator of its own, who is made with it.
+  /// The vehicle's own operator, who is made together with the vehicle.
   case own
-  /// The operator of a fleet, in a folder here.
+  /// The operator of a fleet, in a folder on this computer.
   case place(OperatorPlace)
-  /// The operator of a fleet, for a vehicle whose private keys were made on it: these are the public ones.
+  /// The operator of a fleet, for a vehicle whose private keys were made on the vehicle: these are the public keys.
   case publicKeys(OperatorPlace, VehicleKeys)
-  /// The server of a fleet: the closure asks it. The vehicle is made where it stays, and keeps its private keys.
+  /// The server of a fleet, which the closure asks. The vehicle is made where it stays, and keeps its private keys.
   case server((VehicleEnrolment) throws -> VehicleAdmission)
 
-  /// Of a fleet whose operator's folder is here.
+  /// The operator of a fleet whose folder is on this computer.
   package var operatorPlace: OperatorPlace? {
     switch self {
     case .place(let place), .publicKeys(let place, _): place

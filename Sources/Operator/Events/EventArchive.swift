@@ -5,10 +5,10 @@ import Glibc
 package import StepProtocol
 import SystemIO
 
-/// The events of a vehicle that its operator has, in a file: each as the controller has signed it, a line. It is only
-/// added to. Whoever has it can check it without the vehicle.
+/// The events of a vehicle that its operator has, in a file: one event per line, as the controller has signed it. The
+/// file only grows. Anyone who has the file can check it without the vehicle.
 package struct EventArchive: Sendable {
-  /// Bytes that are read at once: more than a line takes.
+  /// The number of bytes to read at once: more than one line.
   private static let chunk = 1 << 16
 
   package struct Line: Sendable, Equatable {
@@ -21,19 +21,19 @@ package struct EventArchive: Sendable {
 
   package let path: String
 
-  /// Whether there is anything of the vehicle.
+  /// Whether there are stored events of the vehicle.
   package var exists: Bool { Files.exists(path) }
 
-  /// Reads its lines one after the other, however many there are. One at the end that is not whole was cut off by a
-  /// crash, and is left out.
+  /// Reads the lines one after the other, however many there are. Skips an incomplete last line, which a crash has cut
+  /// off.
   ///
-  /// - Parameter key: the controller's, where signatures are to be checked.
+  /// - Parameter key: the controller's, if signatures are to be checked.
   /// - Throws: `EventError.damaged`, and what `body` throws.
   package func read(verifiedBy key: VerificationKey? = nil, _ body: (Line) throws -> Void) throws {
     guard exists else { return }
     let file = try Descriptor.openRegular(path)
     var chunk = [UInt8](repeating: 0, count: Self.chunk)
-    // What was read, and is no whole line yet.
+    // The bytes of an incomplete line.
     var rest: [UInt8] = []
     var number = 0
     while true {
@@ -64,7 +64,7 @@ package struct EventArchive: Sendable {
     }
   }
 
-  /// Only the last line: what is to be acknowledged.
+  /// Reads only the last line, for the acknowledgement.
   package func last() throws -> Line? {
     guard exists else { return nil }
     let (bytes, _) = try Self.tail(of: .openRegular(path), path)
@@ -73,7 +73,7 @@ package struct EventArchive: Sendable {
     return try line(Array(bytes[begin..<last]), nil)
   }
 
-  /// - Returns: more than the last line takes, and the size of the file.
+  /// - Returns: more than the last line, and the size of the file.
   private static func tail(
     of file: borrowing Descriptor, _ path: String
   ) throws(SystemError) -> (bytes: [UInt8], size: off_t) {
@@ -84,7 +84,7 @@ package struct EventArchive: Sendable {
     return (try Files.readAll(file, path), status.st_size)
   }
 
-  /// Opens it to add lines. One program at a time can.
+  /// Opens the file in order to add lines. Only one program at a time can do this.
   func writer() throws -> Writer { try Writer(path) }
 
   final class Writer {
@@ -102,7 +102,7 @@ package struct EventArchive: Sendable {
       if torn > 0 { _ = try check("write", path) { ftruncate(number, size - off_t(torn)) } }
     }
 
-    /// Returns when they are on the medium: only then may they be acknowledged.
+    /// Returns when the lines are on the medium: only then may they be acknowledged.
     func append(_ lines: [Line]) throws(SystemError) {
       guard !lines.isEmpty else { return }
       try file.write(lines.flatMap { $0.text + [0x0A] }, path)
@@ -111,13 +111,13 @@ package struct EventArchive: Sendable {
   }
 }
 
-/// Why a vehicle's events cannot be had.
+/// Why a vehicle's events are not available.
 package enum EventError: Failure, Equatable {
   case damaged(String, line: Int?, ProtocolError)
   case inUse(String)
-  /// These have not answered the notice that asks for events.
+  /// These vehicles have not answered the notice that asks for events.
   case silent([String])
-  /// What is stored is not whole.
+  /// The stored events have faults.
   case broken(Int)
   /// The operator has no vehicle of that name.
   case unknownVehicle(String)
@@ -154,11 +154,11 @@ package enum EventError: Failure, Equatable {
 }
 
 extension OperatorPlace {
-  /// What events are encrypted to. It is made where the folder is from before there were events.
+  /// The key to which events are encrypted. Creates it in a folder that is older than events.
   func eventKey() throws -> DecryptionKey {
     let file = path(VehiclePaths.eventKey)
     if !Files.exists(file) {
-      // A whole key gets the name, or none: without it no notice could be made. Of two that are made at once the first
+      // Only a complete key gets the name: a damaged key would prevent every notice. If two are made at once, the first
       // counts.
       let new = "\(file).\(getpid()).new"
       try Files.replaceForOwner(new, with: (DecryptionKey().jwk.text + "\n").utf8, mode: 0o600)
@@ -169,14 +169,14 @@ extension OperatorPlace {
     return try KeyFile.decryptionKey(file)
   }
 
-  /// The present one, and the one before while the operator's keys change: a vehicle that has not heard of the new one
+  /// The present key, and during a key change also the previous one: a vehicle that does not know the new key yet
   /// encrypts to the old one.
   func eventKeys() throws -> [DecryptionKey] {
     let previous = path(VehiclePaths.previousEventKey)
     return try [eventKey()] + (Files.exists(previous) ? [KeyFile.decryptionKey(previous)] : [])
   }
 
-  /// Makes a new key, and keeps the one before. After a crash it is called once more, and makes no second one.
+  /// Makes a new key, and keeps the previous one. After a crash it is called again, and makes no second key.
   func rotateEventKey() throws {
     let keys = try eventKeys().map(\.encryptionKey)
     guard keys.count < 2 || keys[0] == keys[1] else { return }
@@ -185,7 +185,7 @@ extension OperatorPlace {
     try Files.replaceForOwner(path(VehiclePaths.eventKey), with: (DecryptionKey().jwk.text + "\n").utf8, mode: 0o600)
   }
 
-  /// What was encrypted to the old key can be read by nobody from here on.
+  /// Removes the previous key. From here on nobody can read what was encrypted to it.
   func retireEventKey() throws {
     let file = path(VehiclePaths.previousEventKey)
     if Files.exists(file) { _ = try check("remove", file) { unlink(file) } }
@@ -211,7 +211,7 @@ extension OperatorPlace {
 extension VehicleFolder {
   package func vehicle() throws -> Vehicle { try readVehicleFile().vehicle }
 
-  /// What the controller's statements and events are signed with.
+  /// The key that verifies the controller's statements and events.
   package func controllerKey() throws -> VerificationKey {
     try present(readVehicleFile().controller, "[controller]").signing
   }

@@ -1,26 +1,26 @@
 package import StepProtocol
 
-/// The chain of a vehicle's stored events, and how a new event fits to it. A value, without I/O.
+/// The chain of a vehicle's stored events, and how a new event fits. A value without I/O.
 package struct EventChain: Sendable {
   /// What is wrong with a vehicle's events.
   package enum Finding: Sendable, Equatable {
-    /// The vehicle says itself that it could not write these.
+    /// The vehicle reports that it could not write these events.
     case unwritten(ClosedRange<Int64>)
-    /// The vehicle had to drop these, or somebody has kept them back.
+    /// The vehicle had to drop these events, or somebody has withheld them.
     case missing(ClosedRange<Int64>)
-    /// The events after the first number were told once more, with another content: the vehicle's files are older than
-    /// what it had told, or somebody has its key.
+    /// The events after the first number came again, with other content. Either the vehicle's files are older than the
+    /// events that it had sent, or somebody has its key.
     case wentBack(to: Int64, from: Int64)
     /// The vehicle began a new chain: its events were lost or replaced.
     case beganAgain(after: Int64)
   }
 
   package enum Fit: Sendable, Equatable {
-    /// It is here already.
+    /// The event is already stored.
     case known
-    /// It comes next.
+    /// The event comes next.
     case follows([Finding])
-    /// One before it is not here.
+    /// An event before it is not stored.
     case waits
   }
 
@@ -32,7 +32,7 @@ package struct EventChain: Sendable {
 
   package var count: Int { known.count }
 
-  /// Takes note of an event that fits.
+  /// Adds an event if it fits.
   package mutating func take(_ event: VehicleEvent, _ digest: EventDigest) -> Fit {
     if known[digest] != nil { return .known }
     guard let fit = findings(event) else { return .waits }
@@ -40,7 +40,7 @@ package struct EventChain: Sendable {
     return .follows(fit)
   }
 
-  /// Takes note of an event though one before it is not here.
+  /// Adds an event although one before it is not stored.
   ///
   /// - Returns: what is wrong.
   package mutating func accept(_ event: VehicleEvent, _ digest: EventDigest) -> [Finding] {
@@ -58,10 +58,10 @@ package struct EventChain: Sendable {
     end = EventPlace(event.sequence, digest)
   }
 
-  /// - Returns: nil where the event before it is not here.
+  /// - Returns: nil if the event before it is not stored.
   private func findings(_ event: VehicleEvent) -> [Finding]? {
     guard let before = known[event.previous] else {
-      // The first of a chain.
+      // The first event of a chain.
       return event.sequence == 1 ? end.map { [.beganAgain(after: $0.sequence)] } ?? [] : nil
     }
     guard before < event.sequence, let end else { return nil }

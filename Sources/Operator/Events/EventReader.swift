@@ -6,21 +6,22 @@ package import SystemIO
 
 /// Fetches vehicles' events from their brokers, checks and stores them, and acknowledges them with the next notice.
 ///
-/// A vehicle publishes what its last notice does not acknowledge, up to `VehicleEvent.window` events, and a new notice
-/// begins that again. A notice that is in force is itself an event: when it comes, everything before it has come.
+/// A vehicle publishes the events that its last notice does not acknowledge, up to `VehicleEvent.window` events, and
+/// starts again at each new notice. A notice that takes effect is itself an event: when that event arrives, all earlier
+/// events have arrived.
 package final class EventReader {
   package enum Report: Sendable {
     case event(EventArchive.Line, of: Vehicle)
     case finding(EventChain.Finding, of: Vehicle)
-    /// Something on the topic that is no event of the vehicle's.
+    /// A message on the topic that is not an event of the vehicle.
     case foreign(ProtocolError, of: Vehicle)
-    /// The broker is lost, and is tried again.
+    /// The connection to the broker is lost, and will be tried again.
     case disconnected(String)
   }
 
-  /// After how many events the next notice acknowledges them.
+  /// The number of new events after which a notice acknowledges them.
   private static let acknowledging = VehicleEvent.window / 2
-  /// How long an event is waited for that one behind it has overtaken.
+  /// How long to wait for an event after a later one has arrived.
   private static let patience = Duration.seconds(3)
 
   private let place: OperatorPlace
@@ -39,13 +40,13 @@ package final class EventReader {
     let writer: EventArchive.Writer
     var chain = EventChain()
     var waiting: [EventArchive.Line] = []
-    /// Taken, and not stored yet.
+    /// Accepted, but not stored yet.
     var new: [(line: EventArchive.Line, findings: [EventChain.Finding])] = []
     /// The number of the last notice.
     var asked: Int64?
     var unacknowledged = 0
     var isComplete = false
-    /// Whether the broker says that the vehicle is not there.
+    /// Whether the vehicle is absent, according to the broker.
     var isAbsent = false
     var overtaken: Registration?
     var connection: MQTTConnection?
@@ -69,7 +70,7 @@ package final class EventReader {
   ///
   /// - Parameters:
   ///   - now: Unix time.
-  ///   - report: called for each event that is new, once it is stored.
+  ///   - report: called for each new event once it is stored.
   package init(
     _ place: OperatorPlace, _ vehicles: [VehicleFolder], now: @escaping () -> Int64,
     report: @escaping (Report) throws -> Void
@@ -82,12 +83,12 @@ package final class EventReader {
     readings = try vehicles.map { try Reading($0, place) }
   }
 
-  /// Fetches what there is, or goes on until the interruption.
+  /// Fetches the available events, or goes on until the interruption.
   ///
   /// - Parameters:
-  ///   - patience: how long nothing may happen before the vehicles that have not answered are given up.
+  ///   - patience: after this time without progress, gives up the vehicles that have not answered.
   ///   - follows: whether to go on.
-  /// - Throws: `EventError.silent`, and what ends a connection.
+  /// - Throws: `EventError.silent`, and the error that ends a connection.
   package func run(patience: Duration, follows: Bool, until interruption: Interruption) throws {
     var idle: Registration?
     func progressed() {
@@ -96,7 +97,7 @@ package final class EventReader {
       idle = loop.schedule(at: .now + patience) { [unowned self] in loop.stop() }
       if readings.allSatisfy({ $0.isComplete || $0.isAbsent }) { loop.stop() }
     }
-    // A broker serves the vehicles of a fleet: one connection is enough.
+    // One broker serves all vehicles of a fleet, so one connection is enough.
     for (address, group) in Dictionary(grouping: readings, by: { "\($0.broker.host):\($0.broker.port)" }) {
       let identity = try place.identity(now: now())
       var limits = MQTTConnection.Limits()
@@ -135,7 +136,7 @@ package final class EventReader {
     guard silent.isEmpty else { throw EventError.silent(silent) }
   }
 
-  /// Publishes a notice that acknowledges what is stored; the vehicle then tells what comes after that.
+  /// Publishes a notice that acknowledges the stored events; the vehicle then sends the events after those.
   private func ask(_ reading: Reading) throws {
     let letter = try place.letter(for: reading.folder, now: now())
     try letter.checkSize()
@@ -171,7 +172,7 @@ package final class EventReader {
     case .waits: if !reading.waiting.contains(line) { reading.waiting.append(line) }
     case .follows(let findings):
       note(line, findings, reading)
-      // What it had overtaken may fit now.
+      // Later events that have waited for this one may fit now.
       let waiting = reading.waiting.sorted { $0.event.sequence < $1.event.sequence }
       reading.waiting = []
       for line in waiting { take(line, reading) }
@@ -184,7 +185,7 @@ package final class EventReader {
     if line.event.content.notice == reading.asked { reading.isComplete = true }
   }
 
-  /// Stores what was taken, tells it, and asks for more.
+  /// Stores and reports the accepted events, and asks for more.
   private func store(_ reading: Reading) throws {
     try reading.writer.append(reading.new.map(\.line))
     let new = reading.new
@@ -194,7 +195,7 @@ package final class EventReader {
       try report(.event(line, of: reading.vehicle))
     }
     if !reading.waiting.isEmpty, reading.overtaken == nil {
-      // Perhaps it was lost on its way: the vehicle tells it again.
+      // The missing event may have been lost on the way: the vehicle sends it again.
       try ask(reading)
       reading.overtaken = loop.schedule(at: .now + Self.patience) { [unowned self] in
         reading.overtaken = nil
@@ -208,7 +209,7 @@ package final class EventReader {
     }
   }
 
-  /// Takes what waits, though something before it does not come.
+  /// Accepts the waiting events, although an earlier event is missing.
   private func settle(_ reading: Reading) throws {
     let waiting = reading.waiting.sorted { $0.event.sequence < $1.event.sequence }
     reading.waiting = []

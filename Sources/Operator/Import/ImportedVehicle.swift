@@ -6,22 +6,22 @@ import MQTT
 package import StepProtocol
 import SystemIO
 
-/// A vehicle as it comes from its operator, before this user knows it: its file, and the files that go with it.
+/// A vehicle from its operator, before this user knows it: its file, and the files that it needs.
 package struct ImportedVehicle: Sendable {
   /// Its paths are names in `files`.
   package private(set) var vehicleFile: VehicleFile
-  /// Who vouches for the vehicle; nil when nobody is named.
+  /// The operator that vouches for the vehicle; nil if none is named.
   package let operatorKey: VerificationKey?
   /// When it was signed, Unix time; nil when it is not signed.
   package let issued: Int64?
   private(set) var files: [NewFile]
-  /// What it comes from, where that is an access file.
+  /// The access file that it comes from, if it does.
   private(set) var access: AccessFile?
 
-  /// Whether the holder of `operatorKey` has signed it, and is not only named in it.
+  /// Whether the holder of `operatorKey` has signed it, rather than only being named in it.
   package var isSigned: Bool { issued != nil }
 
-  /// From a vehicle's code, which `operatorKey` has verified.
+  /// From a vehicle's code, verified by `operatorKey`.
   package init(_ code: VehicleCode, signedBy operatorKey: VerificationKey) throws {
     let authority = try about("the code's certificate") { try Certificate(der: code.authority).pem() }
     self.init(code, signedBy: operatorKey, authority: authority)
@@ -42,8 +42,8 @@ package struct ImportedVehicle: Sendable {
 
   /// From an access file for this device.
   ///
-  /// - Parameter identity: of the device, where it is known already.
-  /// - Throws: `RequestError` when it is for another device.
+  /// - Parameter identity: the device's, if it is already known.
+  /// - Throws: `RequestError` if the file is for another device.
   package init(
     _ access: AccessFile, on device: EnrolledDevice, _ identity: EnrolledDevice.Identity? = nil
   ) throws {
@@ -56,7 +56,7 @@ package struct ImportedVehicle: Sendable {
     vehicle.vehicleFile.broker?.tls?.identity = .init(
       certificate: RiderPaths.certificate, key: EnrolledDevice.certificateKeyPath)
     vehicle.vehicleFile.rider = .init(
-      // A vehicle file with a control character cannot be read, and a file that cannot be read blocks every import.
+      // A vehicle file with a control character cannot be read, and an unreadable file blocks every import.
       name: printable(access.token.subject), deviceKey: EnrolledDevice.deviceKeyPath, token: RiderPaths.token)
     vehicle.access = access
     self = vehicle
@@ -65,7 +65,7 @@ package struct ImportedVehicle: Sendable {
   /// From a vehicle file and the files that it names, as `provision token` makes them.
   package init(reading path: String) throws {
     var file = try VehicleFile(reading: path)
-    // Anyone may have written it, and could name any file that this user can read.
+    // The file may come from anyone, and could name any file that this user can read.
     for name in file.fileNames { try Self.check(name, isWithin: Files.parent(of: path)) }
     var files: [NewFile] = []
     if let authority = file.broker?.tls?.authority {
@@ -85,17 +85,17 @@ package struct ImportedVehicle: Sendable {
       file.rider = .init(name: rider.name, deviceKey: RiderPaths.deviceKey, token: RiderPaths.token)
     }
     file.path = RiderPaths.vehicle
-    // Anyone could have written that.
+    // Anyone could have written this value.
     file.signed = nil
     vehicleFile = file
     issued = nil
     self.files = files
   }
 
-  /// What differs from the known vehicle, in words for people. The rider is left out: the token is signed.
+  /// The differences from the known vehicle, in words for people. Omits the rider, because the token is signed.
   func changes(of known: VehicleFile) -> [String] {
     let new = vehicleFile
-    // What riders measure and register is theirs.
+    // Riders' own measurements and registrations are not compared.
     func steps(_ file: VehicleFile) -> [Step] {
       file.vehicle.steps.map { Step(id: $0.id, side: $0.side, major: $0.major, minor: $0.minor) }
     }
@@ -110,7 +110,7 @@ package struct ImportedVehicle: Sendable {
     ].compactMap { $0 }
   }
 
-  /// What is new in the rider's own access, in words for people.
+  /// The changes in the rider's own access, in words for people.
   func accessChanges(of known: VehicleFile) -> [String] {
     let new = vehicleFile
     func isNew(_ name: String?, in place: String?) -> Bool {
@@ -127,7 +127,7 @@ package struct ImportedVehicle: Sendable {
     ].compactMap { $0 }
   }
 
-  /// Checked, because everyone may read the copy: a vehicle file could name any file of the user's as a certificate.
+  /// Checked, because everyone may read the copy: a vehicle file could name any of the user's files as a certificate.
   private static func certificate(_ path: String) throws -> [UInt8] {
     let pem = try read(path)
     _ = try about(path) { try Certificate(pem: pem).end() }
@@ -138,7 +138,7 @@ package struct ImportedVehicle: Sendable {
     try Files.readRegular(path, limit: 1 << 16)
   }
 
-  /// Links are followed before this is judged.
+  /// Resolves links before the check.
   private static func check(_ file: String, isWithin folder: String) throws {
     let paths = try [file, folder].map { path in
       guard let resolved = realpath(path, nil) else { throw SystemError("open", path) }
@@ -148,7 +148,7 @@ package struct ImportedVehicle: Sendable {
     guard paths[0].hasPrefix(paths[1] + "/") else { throw ProvisioningError.outside(file, folder: folder) }
   }
 
-  /// A token of another operator, for another vehicle or for another device would show only in front of the vehicle.
+  /// Without this check, a token of another operator, vehicle or device would fail only at the vehicle.
   private static func check(_ rider: VehicleFile.Rider, of vehicle: UUID, by operatorKey: VerificationKey?) throws {
     let text = try KeyFile.token(rider.token)
     let token = try about(rider.token) {

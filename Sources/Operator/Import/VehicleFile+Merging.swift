@@ -3,12 +3,12 @@ import Domain
 import MQTT
 
 extension VehicleFile {
-  /// This vehicle file with other names for the files that it names.
+  /// This vehicle file with new names for the files that it names.
   func renamed(_ names: [String: String]) -> VehicleFile {
     mapping { names[$0] ?? $0 }
   }
 
-  /// This vehicle file with paths that start at a folder.
+  /// This vehicle file with paths relative to a folder.
   func named(from folder: String) -> VehicleFile {
     mapping { $0.hasPrefix("\(folder)/") ? String($0.dropFirst(folder.count + 1)) : $0 }
   }
@@ -48,7 +48,7 @@ extension VehicleFile {
       }
       return step
     }
-    // Ids, sides and majors are as before, and no tag is there twice.
+    // Ids, sides and majors are unchanged, and no tag occurs twice.
     file.vehicle = try! Vehicle(name: vehicle.name, uuid: vehicle.uuid, steps: steps)
     return file
   }

@@ -6,20 +6,20 @@ import SystemIO
 
 /// The vehicles that a user knows (`~/.config/stepctl/vehicles`), each with its files in a folder.
 ///
-/// A vehicle's file pins the key of its operator: from then on nobody else can change what is known of the vehicle.
+/// A vehicle's file pins its operator's key: from then on nobody else can change the stored data about the vehicle.
 package struct VehicleStore: Sendable {
   private let folders: ConfigurationFolders
 
   package init(_ folders: ConfigurationFolders) { self.folders = folders }
 
-  /// The place of a vehicle, and what is there.
+  /// The place of a vehicle, and its present content.
   package struct Place: Sendable {
     /// The folder.
     package let path: String
     /// The vehicle as this user knows it.
     package let known: VehicleFile?
 
-    /// What would change, in words for people.
+    /// The changes, in words for people.
     package func changes(by vehicle: ImportedVehicle) -> [String] {
       known.map { vehicle.changes(of: $0) + vehicle.accessChanges(of: $0) } ?? []
     }
@@ -27,12 +27,12 @@ package struct VehicleStore: Sendable {
     package var vehicleFile: String { "\(path)/\(RiderPaths.vehicle)" }
   }
 
-  /// Finds the place for a vehicle. Nothing is changed yet.
+  /// Finds the place for a vehicle, without changing anything.
   ///
   /// - Parameter name: the user's name for it; nil for its own name, in letters that are easy to type.
-  /// - Throws: `otherOperator` when another operator's key is pinned, `notSigned` when more than a rider's access is
-  ///   new and that key has not signed it, `outdated` when it signed something else later, `nameTaken` for the name of
-  ///   another vehicle.
+  /// - Throws: `otherOperator` if another operator's key is pinned; `notSigned` if more than a rider's access is new
+  ///   and that key has not signed it; `outdated` if that key has signed something newer; `nameTaken` if another
+  ///   vehicle has the name.
   package func place(for vehicle: ImportedVehicle, as name: String? = nil) throws -> Place {
     let uuid = vehicle.vehicleFile.vehicle.uuid
     guard let user = folders.user else { throw ProvisioningError.noHome }
@@ -40,7 +40,7 @@ package struct VehicleStore: Sendable {
     var same: Set<String> = []
     var known: (name: String, file: VehicleFile)?
     for entry in entries {
-      // A file that cannot be read could be this vehicle's, and its operator must not be forgotten.
+      // An unreadable file could be this vehicle's, whose operator must not be forgotten.
       let file = try VehicleFile(reading: entry.path)
       guard file.vehicle.uuid == uuid else { continue }
       try check(vehicle, against: file, in: Self.folder(of: entry) ?? entry.path)
@@ -62,14 +62,14 @@ package struct VehicleStore: Sendable {
     return Place(path: "\(user)/vehicles/\(free)", known: nil)
   }
 
-  /// Puts a vehicle into its place, in one step. The user's own data there stay.
+  /// Installs a vehicle at its place, in one step. Keeps the user's own data there.
   package func install(_ vehicle: ImportedVehicle, at place: Place) throws {
     if let known = place.known {
       try update(known, by: vehicle, at: place)
     } else {
       let (parent, name) = (Files.parent(of: place.path), Files.name(of: place.path))
       try Files.createFolder(parent, mode: 0o700)
-      // What an interrupted run left here is useless.
+      // Left by an interrupted run, and useless.
       let new = "\(parent)/.\(name).new"
       try StagingFolder.remove(new)
       let staging = try StagingFolder(new)
@@ -82,8 +82,8 @@ package struct VehicleStore: Sendable {
 
   // MARK: -
 
-  /// New files are added under free names. Then the vehicle file is replaced in one step, and the files that only the
-  /// old one named are removed.
+  /// Adds new files under free names. Then it replaces the vehicle file in one step, and removes the files that only
+  /// the old vehicle file named.
   private func update(
     _ known: VehicleFile, by vehicle: ImportedVehicle, at place: Place
   ) throws(SystemError) {
@@ -103,7 +103,7 @@ package struct VehicleStore: Sendable {
     }
   }
 
-  /// The file's own name where it is free or has the same content, else a name with a number.
+  /// The file's own name if that is free or has the same content, else a name with a number.
   private func freeName(for file: NewFile, in folder: String) throws(SystemError) -> String {
     let parts = file.name.split(separator: ".", maxSplits: 1)
     var number = 1
@@ -116,7 +116,7 @@ package struct VehicleStore: Sendable {
     }
   }
 
-  /// The folder that belongs to a vehicle; nil for a file by itself.
+  /// The folder of a vehicle; nil for a single file.
   private static func folder(of entry: (name: String, path: String)) -> String? {
     entry.path.hasSuffix("/\(entry.name)/\(RiderPaths.vehicle)") ? Files.parent(of: entry.path) : nil
   }
@@ -135,22 +135,22 @@ package struct VehicleStore: Sendable {
     {
       throw RequestError.older(known.path)
     }
-    // A public key is public: naming it proves nothing.
+    // Anyone can name a public key, so naming it proves nothing.
     let changes = vehicle.changes(of: known)
     if changes.isEmpty { return }
     guard let issued = vehicle.issued else { throw ProvisioningError.notSigned(known.path, changes) }
-    // The operator may have had a reason to give up the broker or the keys of an old code.
+    // The operator may have had a reason to abandon the broker or the keys in an old code.
     guard issued >= known.signed ?? 0 else { throw ProvisioningError.outdated(known.path, changes) }
   }
 
-  /// Letters and digits, with a hyphen for whatever is between them: `Rolling Chassis` is `rolling-chassis`.
+  /// Letters and digits, with a hyphen for anything in between: `Rolling Chassis` becomes `rolling-chassis`.
   private static func name(of vehicle: Vehicle) -> String {
     let words = vehicle.name.lowercased().split { !($0.isASCII && ($0.isLetter || $0.isNumber)) }
     return words.isEmpty ? String(vehicle.uuid.description.prefix(8)) : String(words.joined(separator: "-").prefix(64))
   }
 
   private static func checked(_ name: String) throws(ProvisioningError) -> String {
-    // A name that ends with `.toml` is a file's, not a folder's.
+    // A name that ends with `.toml` is for a file, not for a folder.
     guard RiderName(name) != nil, !name.hasSuffix(".toml") else { throw ProvisioningError.unusableVehicleName(name) }
     return name
   }

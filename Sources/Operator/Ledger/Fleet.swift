@@ -17,10 +17,10 @@ extension OperatorPlace {
   /// Whether it is the folder of an operator of several vehicles.
   var isFleet: Bool { Files.exists(path(VehiclePaths.fleet)) }
 
-  /// Makes a new operator's folder: all of it, or nothing.
+  /// Creates a new operator's folder completely, or not at all.
   ///
   /// - Parameter now: Unix time, from which the certificates are valid.
-  /// - Returns: the key that signs tokens, and when the broker's certificate ends.
+  /// - Returns: the key that signs tokens, and the end of the broker's certificate.
   package func initialize(host: BrokerHost, port: UInt16, now: Int64) throws -> (Thumbprint, certificateEnd: Int64) {
     if Files.exists(path) {
       guard Files.isFolder(path), try Files.names(in: path).isEmpty else { throw LedgerError.inTheWay(path) }
@@ -28,7 +28,7 @@ extension OperatorPlace {
     let new = "\(Files.parent(of: path))/.\(Files.name(of: path)).new"
     guard !Files.exists(new) else { throw LedgerError.interrupted(new) }
     try Files.createFolder(path, mode: 0o755)
-    // The broker's file has the absolute path.
+    // The broker's file contains the absolute path.
     let owner = BrokerConfiguration.owner
     let broker = try BrokerConfiguration(folder: path, host: host, port: port, owner: owner, isPersistent: true)
     let staging = try StagingFolder(new)
@@ -61,11 +61,11 @@ extension OperatorPlace {
     JSON.object([.init("host", .string(host.description)), .init("port", .integer(Int64(port)))]).text + "\n"
   }
 
-  /// Notes that the broker of all vehicles is elsewhere, in everything that says so: its own files and certificate, and
-  /// the vehicles' files here, those in riders' folders included. No key changes, and no token.
+  /// Records a new address of the fleet's broker: in the broker's files and certificate, and in the vehicles' files
+  /// here, including those in riders' folders. Keys and tokens stay the same.
   ///
   /// - Parameter now: Unix time, from which the broker's new certificate is valid.
-  /// - Returns: the vehicles' folders, and of each the riders who have to learn of it.
+  /// - Returns: the vehicles' folders, each with the riders who must be told.
   package func moveBroker(
     to host: BrokerHost, _ port: UInt16, now: Int64
   ) throws -> [(vehicle: VehicleFolder, stale: VehicleFolder.StaleCopies)] {
@@ -108,7 +108,7 @@ extension OperatorPlace {
     )
   }
 
-  /// Where the broker of all its vehicles is.
+  /// The address of the fleet's broker.
   package func broker() throws -> (host: BrokerHost, port: UInt16) {
     guard isFleet else { throw LedgerError.notFleet(path) }
     let file = path(VehiclePaths.fleet)
@@ -119,12 +119,13 @@ extension OperatorPlace {
     return (host, port)
   }
 
-  /// Where what is public of a vehicle is.
+  /// The folder of a vehicle's public part.
   package func record(of name: String) -> VehicleFolder { VehicleFolder("\(path(VehiclePaths.vehicles))/\(name)") }
 
-  /// Throws when a vehicle in another folder has the new one's name, UUID or topic, or one has its folder.
+  /// Throws if a vehicle in another folder has the new vehicle's name, UUID or topic, or if the new vehicle's folder
+  /// exists.
   ///
-  /// - Parameter force: whether it is to replace one of its name.
+  /// - Parameter force: whether to replace a vehicle of the same name.
   func checkRoom(for plan: VehiclePlan, as name: RiderName?, force: Bool) throws {
     guard let name else { throw ProvisioningError.unusableName }
     let present = record(of: name.description).path
@@ -138,7 +139,7 @@ extension OperatorPlace {
     }
   }
 
-  /// Notes a vehicle that was made, and lets the broker's clients use its topics.
+  /// Records a new vehicle, and lets the broker's clients use its topics.
   func add(_ vehicle: VehicleFolder, as name: RiderName) throws {
     let record = record(of: name.description)
     let files = try [VehiclePaths.authorityCertificate, VehiclePaths.controllerCertificate, VehiclePaths.vehicle].map {
@@ -171,10 +172,10 @@ extension OperatorPlace {
 }
 
 extension VehicleFolder {
-  /// Makes the record of a vehicle that is new to its operator: as a whole, or not at all. Every command reads all
-  /// records, and a part of one would keep the operator from revoking anything.
+  /// Creates the record of a new vehicle completely, or not at all. Every command reads all records, so an incomplete
+  /// one would keep the operator from revoking anything.
   func create(_ files: [NewFile]) throws {
-    // vehicles() leaves out what begins with a dot.
+    // vehicles() skips names that begin with a dot.
     let new = "\(Files.parent(of: path))/.\(name).new"
     try StagingFolder.remove(new)
     let staging = try StagingFolder(new)

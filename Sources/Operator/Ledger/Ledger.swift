@@ -2,8 +2,8 @@ package import Domain
 import Encoding
 package import StepProtocol
 
-/// What an operator has handed out, and what it has taken back: the tokens, the revocations, and the number of the last
-/// notice. A value; `OperatorPlace` keeps it in a file.
+/// What an operator has issued and revoked: the tokens, the revocations, and the number of the last notice. A value;
+/// `OperatorPlace` keeps it in a file.
 package struct Ledger: Sendable, Equatable {
   /// A token that was issued.
   package struct Entry: Sendable, Equatable {
@@ -15,9 +15,9 @@ package struct Ledger: Sendable, Equatable {
     package let notBefore: Int64
     package let expires: Int64
     package let device: Thumbprint
-    /// The key of the operator's that has signed it.
+    /// The operator's key that signed the token.
     package let key: Thumbprint
-    /// With which its rider goes to the broker; nil where that was not noted.
+    /// The rider's certificate for the broker; nil if it was not recorded.
     let certificate: IssuedNumber?
 
     init(_ token: Token, key: Thumbprint, certificate: IssuedNumber? = nil) {
@@ -36,22 +36,22 @@ package struct Ledger: Sendable, Equatable {
   /// A certificate for the broker.
   struct IssuedNumber: Hashable, Sendable {
     let number: SerialNumber
-    /// When it ends.
+    /// The end of its validity.
     let end: Int64
   }
 
-  /// A certificate that the broker takes no longer.
+  /// A certificate that the broker no longer accepts.
   struct RevokedCertificate: Equatable, Sendable {
     let certificate: IssuedNumber
     let since: Int64
   }
 
-  /// What no longer counts.
+  /// A revocation.
   package struct Withdrawal: Sendable, Equatable {
     package let subject: Notice.Subject
-    /// When the last token that it concerns ends.
+    /// When the last affected token ends.
     package let until: Int64
-    /// When it was withdrawn.
+    /// When it was revoked.
     package let since: Int64
 
     init(_ subject: Notice.Subject, until: Int64, since: Int64) {
@@ -59,12 +59,12 @@ package struct Ledger: Sendable, Equatable {
     }
   }
 
-  /// Of the last notice.
+  /// The number of the last notice.
   package private(set) var sequence: Int64 = 0
-  /// In the order in which they were issued.
+  /// In the order of issue.
   package private(set) var tokens: [Entry] = []
   package private(set) var withdrawals: [Withdrawal] = []
-  /// Of devices that have no token any more.
+  /// Certificates of devices that no longer have a token.
   private(set) var revokedCertificates: [RevokedCertificate] = []
 
   package init() {}
@@ -74,7 +74,7 @@ package struct Ledger: Sendable, Equatable {
     tokens.append(Entry(token, key: key, certificate: certificate))
   }
 
-  /// Forgets tokens that ended before a time, with their certificates: nothing of them can be withdrawn any more.
+  /// Removes tokens that ended before a time, with their certificates: they no longer need to be revoked.
   package mutating func forget(endedBefore time: Int64) {
     tokens.removeAll { $0.expires < time && ($0.certificate?.end ?? 0) < time }
     withdrawals.removeAll { $0.until < time }
@@ -84,7 +84,7 @@ package struct Ledger: Sendable, Equatable {
     revokedCertificates.contains { $0.certificate.number == number }
   }
 
-  /// Whether a token is of no use any more though its time is not over.
+  /// Whether a token was revoked before its end.
   package func isRevoked(_ entry: Entry) -> Bool {
     withdrawals.contains { $0.subject.concerns(entry) }
   }
@@ -92,14 +92,14 @@ package struct Ledger: Sendable, Equatable {
   /// The tokens that have not ended and are not revoked.
   package func current(at now: Int64) -> [Entry] { tokens.filter { $0.expires > now && !isRevoked($0) } }
 
-  /// Whether a device is withdrawn, and so every token for it.
+  /// Whether a device is revoked, and so every token for it.
   func isRevoked(_ device: Thumbprint, at now: Int64) -> Bool {
     withdrawals.contains { $0.subject == .device(device) && $0.until > now }
   }
 
-  /// Withdraws tokens that have not ended yet.
+  /// Revokes tokens that have not ended yet.
   ///
-  /// - Returns: those that it concerns.
+  /// - Returns: the affected tokens.
   package mutating func withdraw(_ subject: Notice.Subject, now: Int64) -> [Entry] {
     let concerned = current(at: now).filter(subject.concerns)
     guard let until = concerned.map(\.expires).max() else { return [] }
@@ -109,13 +109,13 @@ package struct Ledger: Sendable, Equatable {
     return concerned
   }
 
-  /// The tokens that were withdrawn before, and have not ended.
+  /// The tokens that were revoked earlier and have not ended.
   func withdrawn(_ subject: Notice.Subject, now: Int64) -> [Entry] {
     tokens.filter { $0.expires > now && isRevoked($0) && subject.concerns($0) }
   }
 
-  /// Revokes all certificates of devices that have no token any more for a vehicle: also those of earlier tokens,
-  /// because they last longer than these.
+  /// Revokes all certificates of devices that no longer have a token for a vehicle. This includes the certificates of
+  /// earlier tokens, because they last longer than the tokens.
   private mutating func revokeCertificates(of concerned: [Entry], now: Int64) {
     let current = current(at: now)
     revokedCertificates.removeAll { $0.certificate.end <= now }
@@ -129,8 +129,8 @@ package struct Ledger: Sendable, Equatable {
     }
   }
 
-  /// A notice for a vehicle, with a new number: greater than the last, and, because a ledger can come from a backup,
-  /// not below the time.
+  /// A notice for a vehicle, with a new number. The number is greater than the last one, and at least the present time,
+  /// because a ledger can come from a backup.
   mutating func notice(
     for vehicle: UUID, keys: [VerificationKey], eventKey: EncryptionKey? = nil, acknowledged: EventPlace? = nil,
     now: Int64
@@ -155,7 +155,7 @@ extension Notice.Subject {
 }
 
 extension Ledger {
-  /// The bytes are no ledger. It is never guessed at.
+  /// The bytes are not a ledger. The content is never guessed.
   package struct Damage: Error, Equatable {}
 
   package init(parsing bytes: [UInt8]) throws(Damage) {
@@ -172,7 +172,7 @@ extension Ledger {
     else { throw Damage() }
   }
 
-  /// A token or a revocation a line.
+  /// One token or revocation per line.
   package var text: String {
     func lines(_ items: [JSON]) -> String {
       items.isEmpty ? "[]" : "[\n" + items.map { "  \($0.text)" }.joined(separator: ",\n") + "\n]"

@@ -2,9 +2,10 @@ import Domain
 import MQTT
 
 extension OperatorPlace.Letter {
-  /// Leaves the notice with the vehicle's broker, and waits until it is seen to be there.
+  /// Leaves the notice with the vehicle's broker, and waits until the broker returns it.
   ///
-  /// A broker acknowledges also what its access list forbids (MQTT 3.1.1, 3.3.5), so the notice has to come back.
+  /// A broker acknowledges even a message that its access list forbids (MQTT 3.1.1, 3.3.5), so only the returned notice
+  /// is proof.
   package func publish(until deadline: ContinuousClock.Instant) throws {
     try checkSize()
     let payload = Array(text.utf8)

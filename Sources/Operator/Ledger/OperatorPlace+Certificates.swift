@@ -5,16 +5,16 @@ import MQTT
 import SystemIO
 
 extension OperatorPlace {
-  /// Who works with a certificate.
+  /// The user of a certificate.
   package enum Holder: Sendable, Equatable {
     case `operator`, broker
-    /// Of one of several vehicles: it runs from another folder.
+    /// The controller of one of several vehicles, which runs from another folder.
     case controller(elsewhere: Bool)
-    /// With a folder, which may be another one by now.
+    /// The rider of a folder, which may have been replaced since.
     case rider(String)
   }
 
-  /// A certificate that the operator's authority has issued, and that is kept here.
+  /// A certificate that the operator's authority has issued and that is kept here.
   package struct IssuedCertificate: Sendable, Equatable {
     /// The path of its file, from the operator's folder.
     package let name: String
@@ -23,8 +23,7 @@ extension OperatorPlace {
     package let end: Int64
   }
 
-  /// All of them, the one that ends first is the first. Those of riders who have asked with their devices are with the
-  /// riders alone.
+  /// All certificates here, the earliest end first. Riders with enrolled devices keep their own certificates.
   package func certificates() throws -> [IssuedCertificate] {
     try roles().map { name, _, holder in
       IssuedCertificate(name: name, holder: holder, end: try read(name) { try $0.end() })
@@ -34,7 +33,7 @@ extension OperatorPlace {
   /// Replaces a certificate by a new one for the same key.
   ///
   /// - Parameters:
-  ///   - name: as `certificates` says it.
+  ///   - name: from `certificates`.
   ///   - now: Unix time, from which it is valid.
   /// - Returns: when it ends, Unix time.
   package func renewCertificate(_ name: String, now: Int64) throws -> Int64 {
@@ -75,7 +74,7 @@ extension OperatorPlace {
     return roles.filter { Files.exists(path($0.name)) }
   }
 
-  /// - Parameter folder: a vehicle's, from this one.
+  /// - Parameter folder: a vehicle's, relative to this one.
   private func riders(in folder: String, of vehicle: UUID?) throws -> [Role] {
     let riders = folder + VehiclePaths.riders
     guard Files.exists(path(riders)) else { return [] }

@@ -21,7 +21,7 @@ import SystemIO
 package struct OperatorPlace: Sendable {
   package let path: String
 
-  /// - Parameter path: of the folder that has `operator/`.
+  /// - Parameter path: the folder that contains `operator/`.
   package init(_ path: String) { self.path = VehicleFolder(path).path }
 
   func path(_ name: String) -> String { "\(path)/\(name)" }
@@ -41,10 +41,10 @@ package struct OperatorPlace: Sendable {
     package let present: SigningKey
     /// Not in use yet.
     package let next: SigningKey?
-    /// Its tokens still count, and it signs the notices.
+    /// Its tokens are still valid, and it signs the notices.
     package let previous: SigningKey?
 
-    /// Those that count, the present one first.
+    /// The valid keys, the present one first.
     package var counting: [VerificationKey] {
       var keys: [VerificationKey] = []
       for key in [present, next, previous].compactMap({ $0?.verificationKey }) where !keys.contains(key) {
@@ -53,11 +53,11 @@ package struct OperatorPlace: Sendable {
       return keys
     }
 
-    /// A vehicle that missed everything since the change began knows only the oldest key.
+    /// A vehicle that has missed everything since the change began knows only the oldest key.
     var signingNotices: SigningKey { previous ?? present }
   }
 
-  /// Throws where there are no keys of an operator's.
+  /// Throws if there are no operator's keys.
   private func checkPresent() throws(LedgerError) {
     guard Files.exists(path(VehiclePaths.tokenKey)) else { throw .noOperator(path) }
   }
@@ -72,18 +72,18 @@ package struct OperatorPlace: Sendable {
       previous: try key(VehiclePaths.previousKey))
   }
 
-  /// How far a change of keys is.
+  /// The stage of a key change.
   package enum KeyChange: Sendable {
-    /// The next key is listed beside the present one, which goes on signing.
+    /// The next key is listed beside the present one, which still signs.
     case announced(Thumbprint)
-    /// What was the next key signs now; the one before still counts.
+    /// The former next key signs now; the previous key is still valid.
     case switched(Thumbprint)
   }
 
-  /// Takes the next step of a change of keys. Notices have to tell the vehicles.
+  /// Takes the next step of a key change. Notices must then tell the vehicles.
   ///
-  /// - Parameter force: lets the next key sign even if a vehicle has not told by an event that it knows that key.
-  /// - Throws: `notAnnounced` where riders might get tokens that their vehicle does not obey.
+  /// - Parameter force: lets the next key sign even if a vehicle has not confirmed that key by an event.
+  /// - Throws: `notAnnounced` if riders might get tokens that their vehicle does not obey.
   package func rotateKeys(now: Int64, force: Bool) throws -> KeyChange {
     let keys = try keys()
     guard let next = keys.next else {
@@ -95,9 +95,9 @@ package struct OperatorPlace: Sendable {
     }
     let unaware = force ? [] : try unaware()
     guard unaware.isEmpty else { throw LedgerError.notAnnounced(unaware, path) }
-    // After a crash between these two the first is done once more, and is the same.
+    // After a crash between these two writes, the first is repeated with the same content.
     try Files.replaceForOwner(path(VehiclePaths.previousKey), with: (keys.present.jwk.text + "\n").utf8, mode: 0o600)
-    // Riders who know only the key before learn of this one by it.
+    // By this notice, riders who know only the previous key learn the present one.
     let handover = path(VehiclePaths.handover)
     try Files.createFolderForOwner(handover, mode: 0o700)
     for vehicle in try vehicles() {
@@ -116,11 +116,11 @@ package struct OperatorPlace: Sendable {
     return .switched(next.verificationKey.thumbprint)
   }
 
-  /// The vehicles that have not told by an event that they have a notice with the next key.
+  /// The vehicles that have not confirmed by an event that they have a notice with the next key.
   private func unaware() throws -> [String] {
     let file = path(VehiclePaths.announced)
     var announced: Int64 = 0
-    // A change that an older program has begun has no such file.
+    // A change that an older program began has no such file.
     if Files.exists(file) {
       let text = String(decoding: try Files.readRegular(file), as: UTF8.self)
       guard let number = Int64(text.filter { $0 != "\n" }) else { throw LedgerError.damaged(file) }
@@ -135,25 +135,25 @@ package struct OperatorPlace: Sendable {
     }
   }
 
-  /// The end of a change of keys.
+  /// The end of a key change.
   package struct Retirement: Sendable {
-    /// The last notices that the old key signs, which withdraw it.
+    /// The last notices that the old key signs; they revoke the old key.
     package let letters: [Letter]
-    /// The vehicles that have never sent an event: nobody knows whether they have the present key.
+    /// The vehicles that have never sent an event: it is unknown whether they have the present key.
     package let unheard: [String]
-    /// The vehicles that send events, and have not said that they have the present key.
+    /// The vehicles that send events, but have not confirmed the present key.
     package let unconfirmed: [String]
-    /// The riders whose last tokens are void now.
+    /// The riders whose last tokens are now void.
     package let lockedOut: [String]
   }
 
-  /// Ends a change of keys: the key before counts no more.
+  /// Ends a key change: the previous key is no longer valid.
   ///
   /// - Parameters:
   ///   - force: retires the old key even if its tokens are still valid, or if a vehicle has not confirmed the present
   ///     key by an event.
-  ///   - unheard: whether a vehicle from before the change may be one that has never sent an event.
-  /// - Throws: `tokensLast` where that would lock riders out, `notTold` where a vehicle might then obey no key.
+  ///   - unheard: whether to accept vehicles from before the change that have never sent an event.
+  /// - Throws: `tokensLast` if that would lock riders out, `notTold` if a vehicle might then obey no key.
   package func retireKey(
     now: Int64, force: Bool, unheard isAllowed: Bool = true
   ) throws -> Retirement {
@@ -161,7 +161,7 @@ package struct OperatorPlace: Sendable {
     guard let previous = keys.previous, keys.next == nil else { throw LedgerError.nothingToRetire(path) }
     let name = previous.verificationKey.thumbprint
     let tokens = try ledger().current(at: now)
-    // A rider with another valid token for the same device and vehicle, by another key, is not locked out.
+    // A rider with another valid token for the same device and vehicle, signed by another key, is not locked out.
     let riders = Set(
       tokens.filter { old in
         old.key == name
@@ -178,7 +178,7 @@ package struct OperatorPlace: Sendable {
     return Retirement(letters: letters, unheard: unheard, unconfirmed: untold, lockedOut: riders)
   }
 
-  /// The vehicles that have not said that a notice with the present key is in force, and those that never say anything.
+  /// The vehicles that have not confirmed a notice with the present key, and those that never send events.
   private func untold(_ keys: Keys, unheard isAllowed: Bool) throws -> (untold: [String], unheard: [String]) {
     var (untold, unheard): ([String], [String]) = ([], [])
     for folder in try vehicles() {
@@ -186,14 +186,14 @@ package struct OperatorPlace: Sendable {
       let file = path("\(VehiclePaths.handover)/\(vehicle.uuid).jwt")
       let archive = archive(of: vehicle.uuid)
       guard archive.exists, Files.exists(file) else {
-        // One that came after the change has no handover, and needs none.
+        // A vehicle that was added after the change has no handover, and needs none.
         if !isAllowed, Files.exists(file) { untold.append(vehicle.name) } else { unheard.append(vehicle.name) }
         continue
       }
       let handover = try about(file) {
         try Notice.read(Array(KeyFile.token(file).utf8), verifiedBy: keys.counting)?.sequence ?? 0
       }
-      // Those after the handover list the present key too.
+      // Notices after the handover list the present key too.
       var isTold = false
       try archive.read { if $0.event.content.notice ?? -1 > handover { isTold = true } }
       if !isTold { untold.append(vehicle.name) }
@@ -222,8 +222,8 @@ package struct OperatorPlace: Sendable {
     }
   }
 
-  /// Reads and writes while no other program does in that folder: of two that come at once, the second one reads what
-  /// the first has written.
+  /// Reads and writes while no other program does so in that folder. Of two simultaneous runs, the second one reads
+  /// what the first has written.
   func alone<Result>(in name: String, _ body: () throws -> Result) throws -> Result {
     let folder = path(name)
     let lock = try Descriptor.open(folder, O_RDONLY | O_DIRECTORY)
@@ -233,7 +233,7 @@ package struct OperatorPlace: Sendable {
     return try body()
   }
 
-  /// Of a folder from before there were ledgers: the tokens that are still in the riders' folders.
+  /// For a folder from before ledgers: the tokens that are still in the riders' folders.
   private func firstLedger() throws -> Ledger {
     var ledger = Ledger()
     let key = try keys().present.verificationKey
@@ -251,9 +251,9 @@ package struct OperatorPlace: Sendable {
     try change { $0.note(token, key: key.verificationKey.thumbprint, certificate: certificate) }
   }
 
-  /// Withdraws what has not ended.
+  /// Revokes subjects that have not ended.
   ///
-  /// - Returns: the tokens that are withdrawn, and whether the broker has a new list of certificates to refuse.
+  /// - Returns: the revoked tokens, and whether the broker has a new list of certificates to refuse.
   /// - Throws: `nothingToRevoke`.
   package func revoke(
     _ subjects: [Notice.Subject], now: Int64
@@ -268,8 +268,8 @@ package struct OperatorPlace: Sendable {
     return (entries, isListNew)
   }
 
-  /// What was withdrawn before and has not ended, so that it can be told once more: a run that was interrupted has
-  /// perhaps told nobody.
+  /// The tokens that were revoked earlier and have not ended. They can be announced again, because an interrupted run
+  /// may have told nobody.
   ///
   /// - Returns: as `revoke` does. The broker's list is written again.
   /// - Throws: `nothingToRevoke`.
@@ -283,7 +283,7 @@ package struct OperatorPlace: Sendable {
     return (entries, !ledger.revokedCertificates.isEmpty)
   }
 
-  /// Writes the list of the certificates that the broker is to refuse.
+  /// Writes the list of certificates that the broker must refuse.
   func writeRevocationList(now: Int64) throws {
     try alone(in: VehiclePaths.tls) { try writeRevocations(now: now) }
   }
@@ -312,7 +312,7 @@ package struct OperatorPlace: Sendable {
     package let text: String
     let revocations: Int
 
-    /// Throws where no vehicle would take it.
+    /// Throws if vehicles would reject the notice for its size.
     func checkSize() throws(LedgerError) {
       guard text.utf8.count <= Notice.maximumSize else { throw .noticeTooLarge(revocations) }
     }
@@ -320,7 +320,7 @@ package struct OperatorPlace: Sendable {
 
   /// New notices.
   ///
-  /// - Parameter vehicles: for which; nil for all.
+  /// - Parameter vehicles: the recipients; nil for all vehicles.
   package func letters(to vehicles: Set<UUID>? = nil, now: Int64) throws -> [Letter] {
     let keys = try keys()
     return try letters(to: vehicles, by: keys.signingNotices, listing: keys.counting, now: now)
@@ -356,14 +356,14 @@ package struct OperatorPlace: Sendable {
       sequence: notice.sequence, text: notice.signed(by: key), revocations: notice.revoked.count)
   }
 
-  /// How the operator reaches a vehicle's broker.
+  /// A vehicle's broker, with the operator's identity.
   func asOperator(_ broker: Broker, _ identity: Broker.Identity) -> Broker {
     Broker(
       host: broker.host, port: broker.port,
       tls: .init(authority: path(VehiclePaths.authorityCertificate), identity: identity))
   }
 
-  /// Who the operator is to the broker. It is made where the folder is from before there were notices.
+  /// The operator's identity at the broker. Creates it in a folder that is older than notices.
   func identity(now: Int64) throws -> Broker.Identity {
     let (certificate, key) = (path(VehiclePaths.operatorCertificate), path(VehiclePaths.operatorKey))
     if !Files.exists(certificate) {
@@ -379,35 +379,35 @@ package struct OperatorPlace: Sendable {
   }
 }
 
-/// Why an operator's folder was left as it was, or a vehicle not told.
+/// Why an operator's folder was left unchanged, or why a vehicle was not told.
 package enum LedgerError: Failure, Equatable {
   case damaged(String)
-  /// Nothing that has not ended is known by that name.
+  /// No valid subject has that name.
   case nothingToRevoke(String)
   case noticeTooLarge(Int)
-  /// Every token for the device is refused until the last that it had has ended.
+  /// Every token for the device is refused until the device's last token has ended.
   case deviceRevoked(Thumbprint)
-  /// A key is to be made, and the one before still counts.
+  /// A new key was requested, but the previous one is still valid.
   case stillChanging(String)
   case nothingToRetire(String)
-  /// Riders whose tokens the key has signed.
+  /// The riders whose tokens the key has signed.
   case tokensLast([String])
-  /// Vehicles that have not said that they have a notice with the present key.
+  /// The vehicles that have not confirmed a notice with the present key.
   case notTold([String], String)
-  /// Vehicles that have not said that they have a notice with the next key.
+  /// The vehicles that have not confirmed a notice with the next key.
   case notAnnounced([String], String)
-  /// The broker took the notice, and does not keep it.
+  /// The broker accepted the notice, but does not keep it.
   case notKept(String)
   case noAnswer(String)
-  /// The folder has no keys that could sign anything.
+  /// The folder has no keys for signing.
   case noOperator(String)
-  /// The folder is no operator's of several vehicles.
+  /// The folder does not belong to an operator of several vehicles.
   case notFleet(String)
   /// A vehicle of that folder has the same name, UUID or topic.
   case taken(String)
-  /// Another run makes this operator, or has left its part.
+  /// Another run is creating this operator, or was interrupted.
   case interrupted(String)
-  /// Something is in the place of a new operator.
+  /// Something is already at the place of the new operator.
   case inTheWay(String)
 
   package var exitStatus: ExitStatus {

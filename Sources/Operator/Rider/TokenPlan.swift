@@ -11,8 +11,8 @@ package struct TokenPlan: Sendable {
   package var notBefore: Int64
   /// Seconds.
   package var lifetime: Int64
-  /// The public key of a device that keeps its private key to itself. Nil makes a new key, or keeps the rider's present
-  /// one.
+  /// The public key of a device that keeps its private key to itself. With nil, a new rider gets a new key, and a known
+  /// rider keeps the present one.
   package var deviceKey: VerificationKey?
 
   package init(
@@ -44,11 +44,11 @@ package struct TokenSummary: Sendable, Equatable {
   /// The files that were written, as paths from the vehicle's folder.
   package let files: [String]
   package let token: Token
-  /// Where the rider has to put the device's private key, from the vehicle's folder; nil when it is there.
+  /// Where the rider must put the device's private key, relative to the vehicle's folder; nil if it is already there.
   package let missingDeviceKey: String?
   /// When the rider's certificate ends, Unix time.
   package let certificateEnd: Int64
 
-  /// The key of the token, which the rider compares with the device's.
+  /// The token's device key, which the rider compares with the device's own key.
   package var deviceKey: Thumbprint { token.device.thumbprint }
 }

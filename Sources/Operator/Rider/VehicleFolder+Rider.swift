@@ -6,7 +6,7 @@ package import StepProtocol
 import SystemIO
 
 extension TokenPlan {
-  /// The last second of the year 9999, Unix time: the last that certificates can write (RFC 5280 4.1.2.5).
+  /// The last second of the year 9999, Unix time: the latest that certificates can express (RFC 5280 4.1.2.5).
   private static let lastSecond: Int64 = 253_402_300_799
 
   fileprivate func check() throws(ProvisioningError) {
@@ -17,12 +17,12 @@ extension TokenPlan {
 }
 
 extension VehicleFolder {
-  /// Makes all that a rider needs, in `riders/NAME`, or gives a known rider another token.
+  /// Makes everything that a rider needs, in `riders/NAME`, or gives a known rider another token.
   ///
   /// - Parameters:
   ///   - now: Unix time, from which the rider's certificate is valid.
-  ///   - force: when the rider is known, replaces the token, the certificate if that would end before the token, and
-  ///     the vehicle's file if it has changed. Keys stay as they are.
+  ///   - force: for a known rider, replaces the token, the certificate if it would end before the token, and the
+  ///     vehicle's file if it has changed. Keys stay the same.
   package func provisionToken(_ plan: TokenPlan, now: Int64, force: Bool) throws -> TokenSummary {
     try checkFinished()
     try plan.check()
@@ -33,8 +33,8 @@ extension VehicleFolder {
     return try issuer.renew(plan, now: now)
   }
 
-  /// The name that a device asks for. Anyone can ask for any name, so one that the ledger has for another device is not
-  /// given without the operator's word.
+  /// The name that a device asks for. Anyone can ask for any name. So a name that the ledger has for another device
+  /// needs the operator's consent.
   ///
   /// - Throws: `unusableName`, `nameTaken`.
   package func riderName(in request: DeviceRequest) throws -> RiderName {
@@ -46,13 +46,13 @@ extension VehicleFolder {
     return name
   }
 
-  /// Gives a device that has asked a token and a certificate. Nothing private is in what it gets, and nothing of it
-  /// stays here but the ledger's line.
+  /// Gives a token and a certificate to a device that has asked. The result contains nothing private, and only the
+  /// ledger's entry stays here.
   ///
   /// - Parameters:
-  ///   - plan: `deviceKey` is not looked at.
+  ///   - plan: its `deviceKey` is ignored.
   ///   - now: Unix time, from which the certificate is valid.
-  ///   - days: how long the certificate lasts at least; nil for a year.
+  ///   - days: the least validity of the certificate; nil for a year.
   package func grantAccess(
     _ plan: TokenPlan, to request: DeviceRequest, now: Int64, days: Int64? = nil
   ) throws -> AccessFile {
@@ -62,14 +62,14 @@ extension VehicleFolder {
   }
 }
 
-/// Says who may ride: issues tokens, and the certificates that go with them.
+/// Issues tokens, and the certificates that go with them.
 struct TokenIssuer: ~Copyable {
   private let folder: VehicleFolder
   private let vehicle: VehicleFile
   private let tokenKey: SigningKey
   private let authority: CertificateAuthority
 
-  /// Reads `operator/` and what belongs to it.
+  /// Reads `operator/` and the files that it needs.
   init(of folder: VehicleFolder) throws {
     let vehicle = try folder.readVehicleFile()
     let tokenKey = try folder.place.keys().present
@@ -79,7 +79,7 @@ struct TokenIssuer: ~Copyable {
     self.tokenKey = tokenKey
   }
 
-  /// Makes a new rider's folder: all of it, or nothing.
+  /// Makes a new rider's folder completely, or not at all.
   func admit(_ plan: TokenPlan, now: Int64) throws -> TokenSummary {
     let name = VehiclePaths.folder(of: plan.rider)
     let newKey = SigningKey()
@@ -104,7 +104,7 @@ struct TokenIssuer: ~Copyable {
 
     try folder.place.note(token, by: tokenKey, issued)
     try Files.createFolder(folder.path(VehiclePaths.riders), mode: 0o700)
-    // What an interrupted run left here is useless.
+    // Left by an interrupted run, and useless.
     let place = folder.path(VehiclePaths.staging(of: plan.rider))
     try StagingFolder.remove(place)
     let staging = try StagingFolder(place)
@@ -117,8 +117,8 @@ struct TokenIssuer: ~Copyable {
       certificateEnd: issued.end)
   }
 
-  /// Gives a rider another token, another certificate if theirs would end before it, and the vehicle's file as it is
-  /// now. The keys stay.
+  /// Gives a rider another token, another certificate if the present one would end before the token, and the present
+  /// vehicle file. The keys stay.
   func renew(_ plan: TokenPlan, now: Int64) throws -> TokenSummary {
     let name = VehiclePaths.folder(of: plan.rider)
     let (device, isDeviceKeyHere) = try device(for: plan)
@@ -137,12 +137,12 @@ struct TokenIssuer: ~Copyable {
       return Ledger.IssuedNumber(number: renewed.serialNumber, end: try renewed.end())
     }
     files.append(NewFile("\(name)/\(RiderPaths.token)", token.signed(by: tokenKey) + "\n", isPrivate: true))
-    // The operator's key may have changed, and the vehicle's file names it.
+    // The operator's key may have changed, and the vehicle's file contains it.
     let copy = NewFile("\(name)/\(RiderPaths.vehicle)", try vehicleFile(for: plan.rider).render())
     if try Files.readRegular(folder.path(copy.name)) != copy.content { files.append(copy) }
 
     try folder.place.note(token, by: tokenKey, issued)
-    // They are useful without each other: it is harmless if not all are replaced.
+    // Each file is useful without the others, so it is harmless if not all are replaced.
     for file in files { try Files.replaceForOwner(folder.path(file.name), with: file.content, mode: file.mode) }
     return TokenSummary(
       files: files.map(\.name), token: token,
@@ -168,7 +168,7 @@ struct TokenIssuer: ~Copyable {
     return access
   }
 
-  /// Where one broker serves several vehicles, a certificate says for which it is.
+  /// If one broker serves several vehicles, a certificate names its vehicle.
   private var role: CertificateRole { .rider(of: folder.place.isFleet ? vehicle.vehicle.uuid : nil) }
 
   private func token(for plan: TokenPlan, device: VerificationKey, now: Int64) throws -> Token {

@@ -3,13 +3,13 @@ import Domain
 import Encoding
 import SystemIO
 
-/// Who may see how the steps stand, and nothing else: a gateway, a dashboard, a home. It has no token, so it cannot
-/// ask, and the broker's access list lets it read alone.
+/// A client that may see the steps' status, and nothing else: a gateway, a dashboard, a home. It has no token, so it
+/// cannot ask, and the broker's access list only lets it read.
 package struct WatcherPlan: Sendable {
   package var name: RiderName
-  /// Seconds, of whole days.
+  /// Seconds; whole days only.
   package var lifetime: Int64
-  /// Whether the messages are made by which Home Assistant finds the steps.
+  /// Whether to make the messages by which Home Assistant finds the steps.
   package var isForHomeAssistant: Bool
 
   package init(name: RiderName, lifetime: Int64, isForHomeAssistant: Bool) {
@@ -17,9 +17,9 @@ package struct WatcherPlan: Sendable {
   }
 }
 
-/// What was made for a watcher.
+/// The result of provisioning a watcher.
 package struct WatcherSummary: Sendable {
-  /// From the vehicle's folder.
+  /// The path from the vehicle's folder.
   package let folder: String
   package let files: [String]
   /// The topics that it may read.
@@ -57,7 +57,7 @@ extension VehicleFolder {
     }
     try Files.createFolder(path(VehiclePaths.watchers), mode: 0o700)
     let new = path("\(VehiclePaths.watchers)/.\(plan.name).new")
-    // What an interrupted run left here is useless.
+    // Left by an interrupted run, and useless.
     try StagingFolder.remove(new)
     let staging = try StagingFolder(new)
     for file in files { try staging.write(file) }
@@ -68,8 +68,8 @@ extension VehicleFolder {
       topics: steps.map { topic.status($0.id) } + [topic.availability], end: end)
   }
 
-  /// A message by which Home Assistant finds a step (MQTT discovery), and where it is to be published. The template
-  /// reads a statement (a compact JWS) without checking who signed it: nothing else may write to that topic.
+  /// A message by which Home Assistant finds a step (MQTT discovery), and its topic. The template reads a statement (a
+  /// compact JWS) without checking its signature, so no other client may write to the statement's topic.
   private static func discovery(of step: Step, _ vehicle: Vehicle, _ topic: TopicPrefix) -> JSON {
     let statement =
       "(value_json.statement.split('.')[1] | replace('-', '+') | replace('_', '/') ~ '==')"

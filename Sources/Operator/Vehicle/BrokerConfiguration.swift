@@ -10,19 +10,19 @@ struct BrokerConfiguration {
   let folder: String
   let host: BrokerHost
   let port: UInt16
-  /// The user that mosquitto becomes when root starts it; nil where that would be root, or has no name.
+  /// The user that mosquitto becomes when root starts it; nil if that is root, or has no name.
   let user: String?
-  /// Whether it keeps over a restart what is retained: a fleet's does, because its vehicles are not always there.
+  /// Whether retained messages survive a restart. They do for a fleet, because its vehicles are not always connected.
   let isPersistent: Bool
-  /// mosquitto does not start without a list that it is to read.
+  /// Whether there is a revocation list. mosquitto does not start if a configured list is missing.
   var hasRevocationList = true
 
-  /// The user who gets a new broker's private key. A broker must not run as root; on Debian it runs as "mosquitto".
+  /// The owner of a new broker's private key. A broker must not run as root; on Debian it runs as "mosquitto".
   static var owner: uid_t { geteuid() == 0 ? getpwnam("mosquitto")?.pointee.pw_uid ?? 0 : geteuid() }
 
   /// - Parameters:
   ///   - folder: any path of the vehicle's folder, which exists.
-  ///   - owner: the user that owns the broker's private key.
+  ///   - owner: the owner of the broker's private key.
   init(folder: String, host: BrokerHost, port: UInt16, owner: uid_t, isPersistent: Bool = false) throws {
     self.isPersistent = isPersistent
     guard let resolved = realpath(folder, nil) else { throw SystemError("find", folder) }
@@ -78,8 +78,8 @@ struct BrokerConfiguration {
     """
   }
 
-  /// systemd.exec(5), a drop-in for the broker's unit. A connection that says nothing holds one of mosquitto's
-  /// descriptors for 90 s, and 1,024 is what a service has otherwise.
+  /// systemd.exec(5), a drop-in for the broker's unit. A silent connection holds one of mosquitto's descriptors for 90
+  /// s, and a service has 1,024 by default.
   static let limits = """
     # For a broker that systemd starts: copy this to /etc/systemd/system/mosquitto.service.d/, `systemctl daemon-reload`,
     # and restart it. Without it, a thousand connections that say nothing lock everybody out.
@@ -90,7 +90,7 @@ struct BrokerConfiguration {
 
     """
 
-  /// nft(8). mosquitto has no limit on connections by address, and none on the time that a TLS handshake takes.
+  /// nft(8). mosquitto limits neither the connections per address nor the time for a TLS handshake.
   var firewall: String {
     """
     # For nftables: who may connect to the broker, and how often. `nft -f mosquitto.nft` loads it; a file of this content in
@@ -121,7 +121,7 @@ struct BrokerConfiguration {
     """
   }
 
-  /// All files that the broker needs but certificates. A fleet can have RabbitMQ in place of mosquitto.
+  /// All files that the broker needs except certificates. A fleet can have RabbitMQ in place of mosquitto.
   func files(_ access: AccessList) -> [NewFile] {
     [
       NewFile(VehiclePaths.broker, text), NewFile(VehiclePaths.accessList, access.text),
@@ -134,7 +134,7 @@ struct BrokerConfiguration {
         ] : [])
   }
 
-  /// rabbitmq.conf, for RabbitMQ 3.10 with its plugin rabbitmq_mqtt: the broker that several machines can share.
+  /// rabbitmq.conf, for RabbitMQ 3.10 with its plugin rabbitmq_mqtt: a broker that can run on several machines.
   private var rabbitText: String {
     """
     # The vehicles' MQTT broker, for RabbitMQ 3.10 or later with the plugin rabbitmq_mqtt, in place of mosquitto.
@@ -163,8 +163,8 @@ struct BrokerConfiguration {
     """
   }
 
-  /// advanced.config, with all options of TLS: rabbitmq.conf cannot express those for revocation lists, and the options
-  /// here replace those there. RabbitMQ reads the revocation list for each connection (Erlang, ssl: `crl_cache`).
+  /// advanced.config, with all TLS options. rabbitmq.conf has no options for revocation lists, and the options here
+  /// replace those there. RabbitMQ reads the revocation list for each connection (Erlang, ssl: `crl_cache`).
   private var rabbitTLS: String {
     // An Erlang string.
     let folder = folder.substituting("\\", by: "\\\\").substituting("\"", by: "\\\"")
@@ -235,7 +235,7 @@ struct AccessList {
   struct Part {
     let topic: TopicPrefix
     let steps: [Step]
-    /// The vehicle, where the broker serves several.
+    /// The vehicle, if the broker serves several.
     let uuid: UUID?
   }
 
@@ -246,7 +246,7 @@ struct AccessList {
     var writes: Bool { self != .read }
   }
 
-  /// What the clients may do whose certificates have that common name.
+  /// What the clients with this common name in their certificates may do.
   private struct Grant {
     let user: String
     var topics: [(access: Access, name: String)]
@@ -274,7 +274,7 @@ struct AccessList {
         Grant(
           user: CertificateRole.watcher(of: part.uuid).commonName,
           topics: [(.read, topic.availability)] + topics(setPosition: nil, status: .read)))
-      // The controller reads its own availability: a will of a connection that it has long replaced may come late.
+      // The controller reads its own availability: the will of an old, replaced connection may come late.
       grants.append(
         Grant(
           user: CertificateRole.controller(of: part.uuid).commonName,
@@ -299,10 +299,10 @@ struct AccessList {
       }.joined()
   }
 
-  /// The same for RabbitMQ (its "definitions"): users without a password, who are known by their certificates.
+  /// The same for RabbitMQ (its "definitions"): users without a password, who are identified by their certificates.
   ///
-  /// - Parameter port: of the MQTT listener. Without the mapping, the plugin would take what stands before a colon in a
-  ///   user's name for a virtual host.
+  /// - Parameter port: the port of the MQTT listener. Without the mapping, the plugin would take the text before a
+  ///   colon in a user's name as a virtual host.
   func definitions(port: UInt16) -> String {
     func pattern(_ topics: [String]) -> JSON {
       .string(topics.isEmpty ? "^$" : "^(\(topics.map(Self.routingPattern).joined(separator: "|")))$")
@@ -340,8 +340,8 @@ struct AccessList {
     return definitions.text + "\n"
   }
 
-  /// A topic as RabbitMQ routes it: with `.` and `/` exchanged. Of what a topic has, only `.` has a meaning in a
-  /// pattern.
+  /// A topic in RabbitMQ's routing form: with `.` and `/` exchanged. Of the characters in a topic, only `.` has a
+  /// meaning in a pattern.
   private static func routingPattern(_ topic: String) -> String {
     topic.map { $0 == "/" ? "\\." : $0 == "." ? "/" : String($0) }.joined()
   }

@@ -12,17 +12,17 @@ import SystemIO
 struct NewVehicle {
   let files: [NewFile]
   let summary: VehicleSummary
-  /// Whose the broker's key is to be.
+  /// The owner of the broker's private key.
   let brokerOwner: uid_t
-  /// Whether the vehicle has an operator and a broker of its own.
+  /// Whether the vehicle has its own operator and broker.
   let isItsOwnOperator: Bool
 
   /// - Parameters:
-  ///   - folder: where the vehicle will be; it exists.
-  ///   - issuer: whose broker, authority and keys it uses.
+  ///   - folder: the vehicle's future folder, which exists.
+  ///   - issuer: the operator whose broker, authority and keys the vehicle uses.
   init(_ plan: VehiclePlan, in folder: VehicleFolder, by issuer: VehicleIssuer, now: Int64) throws {
     isItsOwnOperator = if case .own = issuer { true } else { false }
-    // A broker is not to run as root: Debian's has a user of its own.
+    // A broker must not run as root: Debian's has its own user.
     brokerOwner = isItsOwnOperator ? BrokerConfiguration.owner : geteuid()
     let issue = try Issue(plan, in: folder, by: issuer, brokerOwner: brokerOwner, now: now)
     let (plan, tokenKey) = (issue.plan, issue.tokenKey)
@@ -55,21 +55,21 @@ struct NewVehicle {
   }
 }
 
-/// What of a new vehicle depends on its issuer: keys and certificates.
+/// The parts of a new vehicle that depend on its issuer: keys and certificates.
 private struct Issue {
-  /// As it was asked for; a fleet's server names the vehicle and its broker itself.
+  /// The requested plan; a fleet's server chooses the names of the vehicle and its broker.
   var plan: VehiclePlan
   /// The vehicle's public keys.
   let encryption: EncryptionKey
   let signing: VerificationKey
   /// The key that signs tokens for the vehicle.
   let tokenKey: VerificationKey
-  /// The vehicle's private keys; none where they were made on the vehicle.
+  /// The vehicle's private keys; empty if they were made on the vehicle.
   let keys: [NewFile]
   let certificates: [NewFile]
   /// When the first of the certificates ends, Unix time.
   let certificatesEnd: Int64
-  /// What a vehicle has that is its own operator's.
+  /// The files of a vehicle that is its own operator.
   let operatorFiles: [NewFile]
 
   init(
@@ -108,7 +108,7 @@ private struct Issue {
       tokenKey = admission.operatorKey
       self.plan.host = admission.host
       self.plan.port = admission.port
-      // The steps are as they were, so it cannot fail.
+      // The steps are unchanged, so this cannot fail.
       self.plan.vehicle = try! Vehicle(name: admission.name, uuid: plan.vehicle.uuid, steps: plan.vehicle.steps)
       (certificates, certificatesEnd) = try about("the server's answer") {
         try Self.certificate(of: admission, for: key)
@@ -133,7 +133,7 @@ private struct Issue {
     )
   }
 
-  /// What a vehicle has that is its own operator's.
+  /// The files of a vehicle that is its own operator.
   private static func operatorFiles(
     for plan: VehiclePlan, _ tokenKey: SigningKey, in folder: VehicleFolder, owner: uid_t
   ) throws -> [NewFile] {
@@ -202,7 +202,7 @@ private struct Issue {
 }
 
 extension VehiclePlan {
-  /// A vehicle whose beacons all rotate accepts no proof that can be copied; any other accepts every kind.
+  /// A vehicle whose beacons all rotate accepts no proof that can be copied; any other vehicle accepts every kind.
   fileprivate var policy: Policy {
     let rotates = vehicle.steps.allSatisfy { beaconRadios[$0.id] != nil }
     let standard = ControllerFile.standardPolicy
@@ -240,10 +240,10 @@ extension NewFile {
 }
 
 extension VehicleFolder {
-  /// Makes a controller's private keys where it will run, or reads those that are there.
+  /// Makes a controller's private keys on the computer where it will run, or reads the existing ones.
   ///
   /// - Parameter now: Unix time.
-  /// - Returns: the public ones, for the operator, and whether the keys are new.
+  /// - Returns: the public keys, for the operator, and whether the keys are new.
   package func prepareKeys(now: Int64) throws -> (text: String, signing: Thumbprint, isNew: Bool) {
     let keys = [VehiclePaths.encryptionKey, VehiclePaths.signingKey, VehiclePaths.controllerKey].map(path)
     let present = keys.filter { Files.exists($0) }

@@ -22,7 +22,7 @@ extension VehicleFolder {
       vehicle: file.vehicle, topic: topic, host: broker.host, port: broker.port,
       authority: authority, encryptionKey: controller.encryption, signingKey: controller.signing, issued: now)
     let text = code.signed(by: key)
-    // A malformed host would be one reason. The maker of the code can mend that, a rider cannot.
+    // For example a malformed host. The maker of the code can correct that, a rider cannot.
     do { _ = try VehicleCode.verify(text) } catch {
       throw ConfigurationError(file.path, "makes a code that riders would refuse: \(error)")
     }

@@ -5,7 +5,7 @@ import Glibc
 import SystemIO
 
 extension VehicleFolder {
-  /// Whether the vehicle has a broker of its own, and not its fleet's.
+  /// Whether the vehicle has its own broker, and not its fleet's.
   package var hasBroker: Bool { Files.exists(path(VehiclePaths.broker)) }
 
   /// Whether there is a complete vehicle.
@@ -13,8 +13,9 @@ extension VehicleFolder {
     Files.exists(path(VehiclePaths.controller)) && !Files.exists(path(VehiclePaths.staging))
   }
 
-  /// Copies the controller's files to a folder that is missing or empty. Files of the operator and riders stay here.
-  /// The journal goes too: without it, the controller would forget the operator's notice and the used readings of tags.
+  /// Copies the controller's files to a folder that is missing or empty. The operator's and riders' files are not
+  /// copied. The journal is, because without it the controller would forget the operator's notice and the used tag
+  /// readings.
   package func copyController(to destination: String) throws {
     let keys = try Files.names(in: path(VehiclePaths.keys)).map { "\(VehiclePaths.keys)/\($0)" }
     let journal = ControllerFile.standardJournal
@@ -25,7 +26,7 @@ extension VehicleFolder {
       ] + keys + (Files.exists(path(journal)) ? [journal] : []), to: destination)
   }
 
-  /// Copies what the broker needs.
+  /// Copies the files that the broker needs.
   package func copyBroker(to destination: String) throws {
     guard let resolved = realpath(path, nil) else { throw SystemError("find", path) }
     defer { free(resolved) }
@@ -45,7 +46,7 @@ extension VehicleFolder {
   private func copy(
     _ names: [String], to destination: String, _ change: (String, [UInt8]) -> [UInt8] = { $1 }
   ) throws {
-    // A link, where systemd has made one: the folder that it leads to may be replaced, the link stays.
+    // systemd may have made the destination a link: its target folder may be replaced, but the link stays.
     let place = realpath(destination, nil).map { resolved in
       defer { free(resolved) }
       return String(cString: resolved)

@@ -10,24 +10,24 @@ import SystemIO
 package struct DynamicTagSecrets: Sendable {
   /// The tag's key 0, which may change all others. The vehicle does not need it.
   package let master: [UInt8]
-  /// Those that the controller verifies its messages with.
+  /// The keys with which the controller verifies the tag's messages.
   package let verifying: DynamicTag.Keys
-  /// Whether a tag already has all of these keys. Another tag with this UID and the factory's keys may then be a copy,
+  /// Whether a tag already has all of these keys. Then another tag with this UID and the factory's keys may be a copy,
   /// and must not get these keys.
   package let areTaken: Bool
 }
 
 extension VehicleFolder {
-  /// The keys of a tag: new ones the first time, later the same, so that an interrupted setup can be completed. The
-  /// controller knows them from its next start on.
+  /// The keys of a tag: new at first, later the same, so that an interrupted setup can be completed. The controller
+  /// knows them from its next start on.
   ///
-  /// - Parameter isRehearsal: whether to keep no new keys.
-  /// - Throws: also when the tag is another step's: it carries that step's name.
+  /// - Parameter isRehearsal: whether not to store new keys.
+  /// - Throws: also if the tag belongs to another step, because the tag carries that step's name.
   package func dynamicTagSecrets(
     for uid: TagUID, on step: StepID, isRehearsal: Bool = false
   ) throws -> DynamicTagSecrets {
     let controller = path(VehiclePaths.controller)
-    // A rider has a vehicle file only: no keys are kept there.
+    // A rider has only a vehicle file, so no keys are stored there.
     guard Files.exists(controller) else { throw SystemError("open", controller, code: ENOENT) }
     let known = try tagKeys().tags.first { $0.uid == uid }
     if let known, known.step != step {
@@ -35,13 +35,13 @@ extension VehicleFolder {
     }
     let areTaken = Files.exists(self.path(VehiclePaths.masterKey(of: uid)))
     let master = try masterKey(of: uid, areTaken, isRehearsal: isRehearsal)
-    // New keys have the length that is checked.
+    // New keys have the required length.
     let keys = known?.keys ?? DynamicTag.Keys(metaRead: Self.newKey(), fileRead: Self.newKey())!
     if !isRehearsal { try add(TagKeyFile.Tag(uid: uid, step: step, keys: keys)) }
     return DynamicTagSecrets(master: master, verifying: keys, areTaken: areTaken)
   }
 
-  /// Notes that the tag has all of its keys: no other tag gets them from now on.
+  /// Notes that the tag has all of its keys: from now on no other tag gets them.
   package func noteTaken(by uid: TagUID) throws {
     let (new, path) = (path(VehiclePaths.newMasterKey(of: uid)), path(VehiclePaths.masterKey(of: uid)))
     guard Files.exists(new) else { return }
@@ -81,7 +81,7 @@ extension OperatorPlace {
     package let isDynamic: Bool
   }
 
-  /// The tags that the vehicles know, the dynamic ones last.
+  /// The tags that the vehicles know, dynamic ones last.
   package func tags() throws -> [Tag] {
     try vehicles().flatMap { folder in
       let vehicle = try folder.readVehicleFile().vehicle
@@ -97,8 +97,8 @@ extension OperatorPlace {
 }
 
 extension VehicleFolder {
-  /// Lets the controller verify a dynamic tag from its next start on. A tag of the same UID is replaced. Several
-  /// processes may add tags at the same time.
+  /// Lets the controller verify a dynamic tag from its next start on. Replaces a tag of the same UID. Several processes
+  /// may add tags at the same time.
   package func add(_ tag: TagKeyFile.Tag) throws {
     try checkFinished()
     let vehicle = try readVehicleFile().vehicle
@@ -106,7 +106,7 @@ extension VehicleFolder {
       throw ProvisioningError.noSuchStep(tag.step, known: vehicle.steps.map(\.id))
     }
     let path = path(VehiclePaths.tagKeys)
-    // The folder is locked, because the file is replaced.
+    // Locks the folder, because the file is replaced.
     let folder = Files.parent(of: path)
     let lock = try Descriptor.open(folder, O_RDONLY | O_DIRECTORY)
     let number = lock.number
@@ -118,8 +118,8 @@ extension VehicleFolder {
     try Files.replaceForOwner(path, with: file.render().utf8, mode: 0o600)
   }
 
-  /// The dynamic tags' keys; none when there is no file. A file that cannot be read is an error: taken for none, it
-  /// would be replaced, and its keys lost.
+  /// The dynamic tags' keys; empty if there is no file. An unreadable file is an error: if it counted as empty, it
+  /// would be replaced, and its keys would be lost.
   func tagKeys() throws -> TagKeyFile {
     let path = path(VehiclePaths.tagKeys)
     do { return try TagKeyFile(reading: path) } catch let error as SystemError where error.code == ENOENT {

@@ -6,18 +6,18 @@ import MQTT
 import SystemIO
 
 extension VehicleFolder {
-  /// Who has something of a vehicle that has changed.
+  /// The riders who have an outdated copy of a changed vehicle.
   package struct StaleCopies: Sendable, Equatable {
-    /// Riders whose folder has a new vehicle file, for them to get.
+    /// Riders whose folder has a new vehicle file, which they must fetch.
     package var reissued: [RiderName] = []
-    /// Riders who have asked with their device, and take the vehicle's code.
+    /// Riders with enrolled devices, who need the vehicle's new code.
     package var others: [String] = []
-    /// Riders whose tokens are for a step that the vehicle no longer has.
+    /// Riders with tokens for a step that the vehicle no longer has.
     package var withoutStep: [String] = []
   }
 
-  /// Brings into line with `vehicle.toml`, which somebody has changed, all that follows from it: the broker's files and
-  /// certificate, its access list, and the riders' copies. No key changes, and no token.
+  /// Updates everything that depends on a changed `vehicle.toml`: the broker's files and certificate, its access list,
+  /// and the riders' copies. Keys and tokens stay the same.
   ///
   /// - Parameter now: Unix time, from which the broker's new certificate is valid.
   package func update(now: Int64) throws -> StaleCopies {
@@ -39,7 +39,7 @@ extension VehicleFolder {
     return try reissue(now: now)
   }
 
-  /// Writes the riders' copies in their folders again, where they differ.
+  /// Rewrites the riders' copies in their folders if they differ.
   func reissue(now: Int64) throws -> StaleCopies {
     let file = try readVehicleFile()
     let tokens = try place.ledger().tokens.filter { $0.vehicle == file.vehicle.uuid && $0.expires > now }

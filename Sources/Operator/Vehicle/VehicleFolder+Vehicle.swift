@@ -6,25 +6,25 @@ import StepProtocol
 import SystemIO
 
 extension VehicleFolder {
-  /// The parts of a vehicle, in the order in which they move to their places. mosquitto.conf is the last: it marks a
-  /// complete vehicle.
+  /// The parts of a vehicle, in the order in which they move to their places. mosquitto.conf is the last, because it
+  /// marks a complete vehicle.
   private static let allParts = [
     VehiclePaths.tls, VehiclePaths.keys, VehiclePaths.operator, VehiclePaths.vehicle, VehiclePaths.controller,
     VehiclePaths.accessList, VehiclePaths.brokerLimits, VehiclePaths.firewall, VehiclePaths.broker,
   ]
 
-  /// What there is of a vehicle, its riders included: what a new one would replace.
+  /// The existing parts of a vehicle, including its riders: what a new vehicle would replace.
   var parts: [String] { (Self.allParts + [VehiclePaths.riders]).filter { Files.exists(path($0)) } }
 
   /// Makes all files of a vehicle, its broker and its controller, with new keys.
   ///
-  /// Files of other names in the folder stay as they are. When this throws, nothing was changed. A process that ends in
-  /// the middle leaves a mark; later calls see it and throw `unfinished`.
+  /// Files with other names in the folder are left alone. If this throws, nothing was changed. A process that ends in
+  /// the middle leaves a mark, for which later calls throw `unfinished`.
   ///
   /// - Parameters:
   ///   - now: Unix time, from which the certificates are valid.
-  ///   - force: replaces a vehicle that is there, with all its riders. Their tokens become worthless.
-  ///   - issuer: the operator whose vehicle it becomes.
+  ///   - force: replaces an existing vehicle with all its riders. Their tokens become worthless.
+  ///   - issuer: the operator of the new vehicle.
   package func provisionVehicle(
     _ plan: VehiclePlan, by issuer: VehicleIssuer = .own, now: Int64, force: Bool
   ) throws -> VehicleSummary {
@@ -40,7 +40,7 @@ extension VehicleFolder {
     }
   }
 
-  /// This folder and those above it that do not exist, from the inside out.
+  /// This folder and its parents that do not exist, starting with this folder.
   private var missingFolders: [String] {
     var missing: [String] = []
     var folder = path
@@ -67,7 +67,7 @@ extension VehicleFolder {
     let new = try NewVehicle(plan, in: self, by: issuer, now: now)
 
     if wasInterrupted {
-      // What that run had taken out of its place may be the only copy.
+      // The parts that the interrupted run had moved away may be the only copy.
       let taken = path("\(VehiclePaths.staging)/replaced")
       if try Files.exists(taken) && !Files.names(in: taken).isEmpty {
         _ = try check("keep", taken) { rename(taken, backup(now)) }
@@ -75,7 +75,7 @@ extension VehicleFolder {
       try StagingFolder.remove(path(VehiclePaths.staging))
     }
     var staging = try StagingFolder(path(VehiclePaths.staging))
-    // Then the folder already holds parts of two vehicles, and only success removes the mark.
+    // After an interruption the folder contains parts of two vehicles, and only success removes the mark.
     staging.isToStay = wasInterrupted
     try Self.write(new, to: staging)
     try exchange(present, for: &staging, stays: wasInterrupted, now: now)
@@ -83,9 +83,9 @@ extension VehicleFolder {
     return new.summary
   }
 
-  /// Writes all files of a vehicle, and syncs them.
+  /// Writes and syncs all files of a vehicle.
   private static func write(_ new: NewVehicle, to staging: borrowing StagingFolder) throws {
-    // mosquitto may be another user, who has to reach its key. The modes of the files protect them.
+    // mosquitto may run as another user, who must reach its key. The modes of the files protect them.
     try staging.createFolder(VehiclePaths.tls, mode: 0o755)
     try staging.createFolder(VehiclePaths.keys, mode: 0o700)
     if new.isItsOwnOperator { try staging.createFolder(VehiclePaths.operator, mode: 0o700) }
@@ -99,18 +99,18 @@ extension VehicleFolder {
     where Files.exists("\(staging.path)/\(folder)") { try staging.synchronize(folder) }
   }
 
-  /// Moves the parts that are present out of their places, and the new ones into them.
+  /// Moves the present parts out of their places, and the new parts into them.
   ///
   /// - Parameters:
-  ///   - present: the names of the parts that are taken out, and kept in a folder of their own.
-  ///   - stays: whether the mark of an interruption stays where this fails.
+  ///   - present: the names of the parts to move out; they are kept in a separate folder.
+  ///   - stays: whether the mark of an interruption stays if this fails.
   /// - Throws: `SystemError`; then each part is where it was.
   private func exchange(
     _ present: [String], for staging: inout StagingFolder, stays: Bool, now: Int64
   ) throws(SystemError) {
     let folder = staging.path
     let newParts = Self.allParts.filter { Files.exists("\(folder)/\($0)") }
-    // From here to the end the folder holds parts of two vehicles.
+    // From here to the end the folder contains parts of two vehicles.
     staging.isToStay = true
     var (taken, moved): ([String], [String]) = ([], [])
     do throws(SystemError) {
@@ -124,7 +124,7 @@ extension VehicleFolder {
       }
       if !taken.isEmpty { try staging.move("replaced", to: backup(now)) }
     } catch {
-      // Back to what was there; where that fails too, the mark stays.
+      // Restore the former parts. If that fails too, the mark stays.
       for name in moved { try staging.take(path(name), as: name) }
       for name in taken { try staging.move("replaced/\(name)", to: path(name)) }
       staging.isToStay = stays
@@ -134,7 +134,7 @@ extension VehicleFolder {
     staging.isToStay = false
   }
 
-  /// Where the parts of a vehicle go that is replaced: its keys may be needed once more.
+  /// Where the parts of a replaced vehicle go: its keys may be needed again.
   private func backup(_ now: Int64) -> String {
     var name = "replaced-\(now)"
     var number = 2
@@ -145,10 +145,10 @@ extension VehicleFolder {
     return path(name)
   }
 
-  /// Writes mosquitto.conf again, after the folder was moved or the broker's key was given to another user.
+  /// Rewrites mosquitto.conf after the folder was moved or the broker's key got another owner.
   package func relocate(now: Int64) throws {
     try checkFinished()
-    // A folder from before there were lists has none, and on the vehicle there is no key to make one with.
+    // A folder from before revocation lists has none, and the vehicle lacks the key to make one.
     if !Files.exists(path(VehiclePaths.revocationList)), Files.exists(place.path(VehiclePaths.authorityKey)) {
       try place.writeRevocationList(now: now)
     }
@@ -163,7 +163,7 @@ extension VehicleFolder {
     return configuration
   }
 
-  /// The user that owns the broker's private key.
+  /// The owner of the broker's private key.
   func brokerOwner() throws -> uid_t {
     let key = path(VehiclePaths.brokerKey)
     var status = stat()
@@ -171,8 +171,8 @@ extension VehicleFolder {
     return status.st_uid
   }
 
-  /// Replaces the certificates of broker and controller by new ones for the same keys. Both programs use them from
-  /// their next start on.
+  /// Replaces the certificates of broker and controller, for the same keys. Both programs use the new ones from their
+  /// next start on.
   ///
   /// - Parameter now: Unix time, from which they are valid.
   /// - Returns: when they end, Unix time.

@@ -12,7 +12,7 @@ package struct VehiclePlan: Sendable {
   package var servo: ServoKind
   /// The radios that send steps' iBeacons with rotating minors. The vehicle sends no beacons for the other steps.
   package var beaconRadios: [StepID: RadioSpec]
-  /// What holds its steps back while something on the road comes towards them.
+  /// What delays a step while something on the road approaches it.
   package var trafficGuard: ControllerFile.Guard?
 
   package init(
@@ -29,7 +29,7 @@ package struct VehiclePlan: Sendable {
   }
 }
 
-/// What moves a vehicle's steps.
+/// The kind of hardware that moves a vehicle's steps.
 package enum ServoKind: String, Sendable, CaseIterable {
   /// No hardware: motions are written to a log.
   case simulated
@@ -43,16 +43,16 @@ package enum ServoKind: String, Sendable, CaseIterable {
 package struct VehicleSummary: Sendable, Equatable {
   /// The files, as paths from the vehicle's folder.
   package let files: [String]
-  /// As the operator calls it.
+  /// Under the operator's name for it.
   package let vehicle: Vehicle
   /// Its broker.
   package let host: BrokerHost
   package let port: UInt16
-  /// The key that tokens are signed with.
+  /// The key that signs tokens.
   package let tokenKey: Thumbprint
-  /// The key that commands are encrypted to.
+  /// The key to which commands are encrypted.
   package let encryptionKey: Thumbprint
-  /// The key that statements are signed with.
+  /// The key that signs statements.
   package let signingKey: Thumbprint
   /// When the certificates of broker and controller end, Unix time.
   package let certificatesEnd: Int64

@@ -2,14 +2,14 @@ import CNFC
 import SystemIO
 import Tags
 
-/// The one owner of a libnfc context and of the reader that is open.
+/// The only owner of a libnfc context and of the open reader.
 ///
-/// The context is never given back: `nfc_exit` breaks the log of other contexts, and the process ends anyway.
+/// The context is never freed: `nfc_exit` breaks the log of other contexts, and the process ends anyway.
 final class Reader {
   private let context: OpaquePointer
   private var device: OpaquePointer?
 
-  /// - Returns: nil where libnfc has no memory for a context.
+  /// - Returns: nil if libnfc has no memory for a context.
   init?() {
     var context: OpaquePointer?
     nfc_init(&context)
@@ -28,7 +28,7 @@ final class Reader {
     }
   }
 
-  /// The first of the list, which `nfc_open` takes where it is given no connection string.
+  /// The first reader in libnfc's list, which `nfc_open` uses without a connection string.
   private func find() -> NFCReply {
     withUnsafeTemporaryAllocation(byteCount: Int(NFC_BUFSIZE_CONNSTRING), alignment: 1) { buffer in
       let list = buffer.assumingMemoryBound(to: nfc_connstring.self)
@@ -43,10 +43,10 @@ final class Reader {
     nfc_close(device)
     device = nfc_open(context, connection)
     guard let device else { return .failed(code: NFCReply.noSuchDevice) }
-    // What tags say from here on needs no privileges to be read.
+    // Reading tags from here on needs no privileges.
     guard (try? Confinement.dropPrivileges()) != nil else { return .failed(code: NFCReply.noSuchDevice) }
     var result = nfc_initiator_init(device)
-    // The search is to end: libnfc waits for ever at an empty field by default.
+    // The search must end: by default libnfc waits forever at an empty field.
     if result >= 0 { result = nfc_device_set_property_bool(device, NP_INFINITE_SELECT, false) }
     return result < 0 ? failure(result) : .opened
   }
@@ -62,7 +62,7 @@ final class Reader {
 
   private func exchange(_ command: [UInt8], _ framing: NFCRequest.Framing) -> NFCReply {
     guard let device else { return .failed(code: NFCReply.noSuchDevice) }
-    // This property is libnfc's own and takes no command to the chip.
+    // This property is only libnfc's own, and sends no command to the chip.
     var result = nfc_device_set_property_bool(device, NP_EASY_FRAMING, framing == .easy)
     var answer = [UInt8](repeating: 0, count: Self.longestAnswer)
     if result >= 0 {
@@ -72,7 +72,7 @@ final class Reader {
     return result < 0 ? failure(result) : .received(Array(answer.prefix(Int(result))))
   }
 
-  /// Bytes of the longest answer that a PN532 gives in one frame (User Manual 6.2.1.2).
+  /// Size of the longest answer that a PN532 gives in one frame, bytes (User Manual 6.2.1.2).
   private static let longestAnswer = 264
   /// Milliseconds for one exchange: ISO 14443-4 tags may ask for more time while they write.
   private static let patience: Int32 = 1000
@@ -82,7 +82,7 @@ final class Reader {
 
 extension NFCTarget {
   fileprivate init?(_ info: nfc_iso14443a_info) {
-    // libnfc takes these lengths from the chip as they are.
+    // libnfc copies these lengths from the chip without a check.
     guard info.szUidLen <= 10, info.szAtsLen <= 254 else { return nil }
     func bytes<Tuple>(_ tuple: Tuple, _ count: Int) -> [UInt8] {
       withUnsafeBytes(of: tuple) { Array($0.prefix(count)) }

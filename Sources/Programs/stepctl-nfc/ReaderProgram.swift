@@ -3,34 +3,35 @@ import Glibc
 import SystemIO
 import Tags
 
-/// `stepctl-nfc`: libnfc in a process of its own, which ends when libnfc ends it.
+/// `stepctl-nfc`: libnfc in a separate process, which ends if libnfc ends it.
 ///
 /// It reads requests from standard input and writes replies to standard output until its input ends.
 @main
 enum ReaderProgram {
-  /// Seconds for one request. Then the kernel ends the process: stepctl may be gone, and libnfc may wait for ever.
+  /// The time limit for one request, seconds. Then the kernel ends the process: stepctl may be gone, and libnfc may
+  /// wait forever.
   private static let longest: UInt32 = 10
 
-  /// Bytes of address space and seconds of processor time: far more than libnfc takes in a day.
+  /// Bytes of address space and seconds of processor time: far more than libnfc needs in a day.
   private static let limits = (memory: UInt(1 << 30), seconds: UInt(3600))
 
-  /// `EX_PROTOCOL` of sysexits.h: a request was no message of ours.
+  /// `EX_PROTOCOL` of sysexits.h: a request was malformed.
   private static let protocolError: Int32 = 76
 
-  // Never closed before the process ends: stepctl takes the end of our output for our end, and `Reader` has yet to
-  // switch off the field.
+  // Never closed before the process ends: stepctl takes the end of this output for the end of the process, but `Reader`
+  // must still switch off the field.
   private static let input = Descriptor(adopting: STDIN_FILENO)
   private static let output = Descriptor(adopting: STDOUT_FILENO)
 
   static func main() { exit(run()) }
 
   private static func run() -> Int32 {
-    // It leaves no core: why libnfc aborts is known.
+    // No core file: the reason for libnfc's aborts is known.
     guard (try? Confinement.limit(memory: limits.memory, seconds: limits.seconds)) != nil else { return EXIT_FAILURE }
-    // A terminal sends these to the whole group. They are for stepctl, which then closes our input.
+    // A terminal sends these signals to the whole process group. They are for stepctl, which then closes this input.
     signal(SIGINT, SIG_IGN)
     signal(SIGHUP, SIG_IGN)
-    // libnfc and libusb complain on standard error of what is no fault, unless somebody wants to hear it.
+    // libnfc and libusb report harmless events on standard error, so their log is off by default.
     setenv("LIBNFC_LOG_LEVEL", "0", 0)
     guard let reader = Reader() else { return EXIT_FAILURE }
     var frames = Frames(longest: NFCRequest.longest)

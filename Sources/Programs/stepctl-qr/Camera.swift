@@ -2,22 +2,22 @@ import CVideo
 package import CodeReading
 import Glibc
 
-/// A camera of Video4Linux (https://docs.kernel.org/userspace-api/media/v4l/), open already, that streams into memory
-/// that the kernel shares.
+/// An open Video4Linux camera (https://docs.kernel.org/userspace-api/media/v4l/) that streams into memory shared with
+/// the kernel.
 package struct Camera {
   private let descriptor: Int32
   private let format: v4l2_pix_format
   private let layout: Layout
   private var buffers: [UnsafeRawBufferPointer] = []
 
-  /// Where the brightness of a pixel is.
+  /// Where the brightness of a pixel is stored.
   private enum Layout {
-    /// In bytes that far apart, from that one on.
+    /// The first brightness byte, and the distance in bytes to the next.
     case samples(stride: Int, first: Int)
     case jpeg
   }
 
-  /// Those that need no decoder come first.
+  /// Formats that need no decoder come first.
   private static let layouts: [(format: UInt32, layout: Layout)] = [
     (video_format_grey, .samples(stride: 1, first: 0)), (video_format_nv12, .samples(stride: 1, first: 0)),
     (video_format_yuv420, .samples(stride: 1, first: 0)), (video_format_yuyv, .samples(stride: 2, first: 0)),
@@ -41,7 +41,7 @@ package struct Camera {
     guard let choice = Self.layouts.first(where: { offered.contains($0.format) }) else { throw .noCamera }
     var format = v4l2_format()
     format.type = V4L2_BUF_TYPE_VIDEO_CAPTURE.rawValue
-    // The driver takes the nearest that it has.
+    // The driver chooses the nearest available size.
     format.fmt.pix.width = 1280
     format.fmt.pix.height = 720
     format.fmt.pix.pixelformat = choice.format
@@ -53,7 +53,7 @@ package struct Camera {
     try start()
   }
 
-  /// Waits for the next picture; nil when it is damaged, as the first ones of some cameras are.
+  /// Waits for the next picture; nil if it is damaged, as some cameras' first pictures are.
   package func next() throws(PictureFlaw) -> GrayPicture? {
     var buffer = Self.buffer
     try Self.control(descriptor, video_dequeue_buffer, &buffer)
@@ -70,7 +70,7 @@ package struct Camera {
 
   private mutating func start() throws(PictureFlaw) {
     var request = v4l2_requestbuffers()
-    // One is filled while another is looked at.
+    // One buffer is filled while another is decoded.
     request.count = 3
     request.type = V4L2_BUF_TYPE_VIDEO_CAPTURE.rawValue
     request.memory = V4L2_MEMORY_MMAP.rawValue

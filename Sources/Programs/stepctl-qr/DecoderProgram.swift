@@ -4,19 +4,19 @@ import Encoding
 import Glibc
 import SystemIO
 
-/// `stepctl-qr`: reads a picture from standard input, or one after another from a camera, and writes the codes in it to
-/// standard output (`DecoderReply`).
+/// `stepctl-qr`: reads a picture from standard input, or one picture after another from a camera, and writes their
+/// codes to standard output (`DecoderReply`).
 @main
 enum DecoderProgram {
   static func main() { run(Array(CommandLine.arguments.dropFirst())) }
 
-  /// Bytes: more than the photographs of the largest cameras take.
+  /// Bytes: more than the photographs of the largest cameras.
   private static let largestFile = 32 << 20
   private static let output = Descriptor(adopting: STDOUT_FILENO)
-  /// Bytes of address space: a progressive JPEG of the largest picture takes six for each pixel.
+  /// Bytes of address space: a progressive JPEG of the largest picture takes six bytes per pixel.
   private static let memory: UInt = 1 << 30
 
-  /// - Parameter arguments: `picture` or `camera`, as its only one.
+  /// - Parameter arguments: only `picture` or `camera`.
   private static func run(_ arguments: [String]) -> Never {
     guard isatty(STDOUT_FILENO) == 0, ["picture", "camera"].contains(arguments.first), arguments.count == 1 else {
       _ = Array("stepctl-qr reads pictures for stepctl, which starts it\n".utf8)
@@ -52,7 +52,7 @@ enum DecoderProgram {
     try say(.end)
   }
 
-  /// Looks until stepctl has seen enough, and ends this process.
+  /// Decodes pictures until stepctl has seen enough, and ends this process.
   private static func watch() throws {
     let camera = try Camera(STDIN_FILENO)
     var said: Set<[UInt8]> = []

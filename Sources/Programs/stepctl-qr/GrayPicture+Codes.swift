@@ -2,11 +2,11 @@ import CZBar
 import CZXing
 
 extension GrayPicture {
-  /// The content of each QR code in it, each once.
+  /// The content of each QR code in the picture, without duplicates.
   ///
-  /// Two decoders look, because each finds codes that the other does not: zxing-cpp the small ones and, in a sharpened
-  /// picture, those out of focus; zbar those seen at a steep angle. Where there is none, they look for light ones on a
-  /// dark ground; of a large picture, in fewer pixels, because that takes as long again.
+  /// Two decoders are used, because each finds codes that the other misses. zxing-cpp finds small codes and, in a
+  /// sharpened picture, codes out of focus; zbar finds codes at a steep angle. If there is no code, both look for light
+  /// codes on a dark ground. That takes as long again, so a large picture is reduced for it.
   package var codes: [[UInt8]] {
     let dark = darkCodes
     return dark.isEmpty ? reduced.inverted.darkCodes : dark
@@ -28,7 +28,7 @@ extension GrayPicture {
       czxing_decode(
         pixels, Int32(width), Int32(height),
         { codes, bytes, count in
-          // The pointer that is handed over below, and never nil.
+          // The pointer passed below, which is never nil.
           codes!.assumingMemoryBound(to: [[UInt8]].self).pointee
             .append(Array(UnsafeBufferPointer(start: bytes, count: count)))
         }, codes)
@@ -39,11 +39,11 @@ extension GrayPicture {
   private var zbarCodes: [[UInt8]] {
     let scanner = zbar_image_scanner_create()
     defer { zbar_image_scanner_destroy(scanner) }
-    // By default it tells the whole session over D-Bus what it reads.
+    // By default it publishes what it reads on the session's D-Bus.
     zbar_image_scanner_request_dbus(scanner, 0)
     zbar_image_scanner_set_config(scanner, ZBAR_NONE, ZBAR_CFG_ENABLE, 0)
     zbar_image_scanner_set_config(scanner, ZBAR_QRCODE, ZBAR_CFG_ENABLE, 1)
-    // By default it takes bytes for text, guesses the character set, and turns that into UTF-8.
+    // By default it treats bytes as text, guesses the character set, and converts them to UTF-8.
     zbar_image_scanner_set_config(scanner, ZBAR_QRCODE, ZBAR_CFG_BINARY, 1)
 
     let image = zbar_image_create()
@@ -66,7 +66,7 @@ extension GrayPicture {
 }
 
 extension GrayPicture {
-  /// Half as many pixels each way, until there are at most four million: enough for a code that is out of focus.
+  /// Halved in both directions until there are at most four million pixels: enough for a code that is out of focus.
   var reduced: GrayPicture {
     guard pixels.count > 4_000_000, width > 1, height > 1 else { return self }
     let (halfWidth, halfHeight) = (width / 2, height / 2)
@@ -86,13 +86,13 @@ extension GrayPicture {
     return GrayPicture(width: halfWidth, height: halfHeight, pixels: means).reduced
   }
 
-  /// With edges made steeper (unsharp masking): each pixel is moved away from the mean around it, to three times the
-  /// distance. It brings out codes that are out of focus.
+  /// With steeper edges (unsharp masking): each pixel's distance from the local mean is tripled. This makes codes
+  /// readable that are out of focus.
   var sharpened: GrayPicture {
     let radius = 4
     let area = (2 * radius + 1) * (2 * radius + 1)
-    // Beyond the edges, the outermost pixels are repeated. The sums of a window's columns change by two rows from line
-    // to line, and the sum of the window by two columns from pixel to pixel.
+    // The outermost pixels are repeated beyond the edges. The sums of a window's columns change by two rows per line,
+    // and the sum of the window changes by two columns per pixel.
     func column(_ x: Int) -> Int { min(max(x, 0), width - 1) }
     func row(_ y: Int) -> Int { min(max(y, 0), height - 1) * width }
     let sharp = [UInt8](unsafeUninitializedCapacity: pixels.count) { sharp, count in

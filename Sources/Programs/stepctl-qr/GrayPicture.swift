@@ -2,13 +2,13 @@ import CPNG
 import CTurboJPEG
 package import CodeReading
 
-/// A picture in shades of grey, one byte a pixel, row by row.
+/// A picture in shades of grey, one byte per pixel, row by row.
 package struct GrayPicture: Equatable, Sendable {
   package let width: Int
   package let height: Int
   package let pixels: [UInt8]
 
-  /// How many pixels a picture may have: twice as many as telephones take, and few enough for several to fit in memory.
+  /// The most pixels of a picture: twice as many as telephones take, but few enough for several pictures in memory.
   static let largest = 50_000_000
 
   package init(width: Int, height: Int, pixels: [UInt8]) {
@@ -18,7 +18,7 @@ package struct GrayPicture: Equatable, Sendable {
     self.pixels = pixels
   }
 
-  /// A PNG or a JPEG, by its first bytes.
+  /// A PNG or a JPEG, recognised by its first bytes.
   package init(_ file: [UInt8]) throws(PictureFlaw) {
     if file.starts(with: [0x89, 0x50, 0x4E, 0x47]) {
       try self.init(png: file)
@@ -39,7 +39,7 @@ package struct GrayPicture: Equatable, Sendable {
     guard width * height <= Self.largest else { throw .tooLarge }
     image.format = UInt32(PNG_FORMAT_GRAY)
     var pixels = [UInt8](repeating: 0, count: width * height)
-    // What is transparent is white, as on paper.
+    // Transparent pixels become white, as on paper.
     var background = png_color(red: 255, green: 255, blue: 255)
     guard png_image_finish_read(&image, &background, &pixels, 0, nil) != 0 else { throw .damaged }
     self.init(width: width, height: height, pixels: pixels)
@@ -55,11 +55,11 @@ package struct GrayPicture: Equatable, Sendable {
       width > 0, height > 0
     else { throw .damaged }
     guard Int(width) * Int(height) <= Self.largest else { throw .tooLarge }
-    // What is meant for printing presses, TurboJPEG gives in its inks only.
+    // TurboJPEG delivers pictures for printing presses only as inks.
     let isOfInks = [Int32(TJCS_CMYK.rawValue), Int32(TJCS_YCCK.rawValue)].contains(colorspace)
     let format = isOfInks ? TJPF_CMYK : TJPF_GRAY
     var pixels = [UInt8](repeating: 0, count: Int(width) * Int(height) * (isOfInks ? 4 : 1))
-    // A scan takes time, and a file has room for thousands. The limit is enough for what cameras write.
+    // Each scan takes time, and a file can contain thousands. The limit is enough for cameras' files.
     let flags = TJFLAG_LIMITSCANS
     if tjDecompress2(
       decompressor, file, UInt(file.count), &pixels, width, isOfInks ? 4 * width : width, height,
@@ -85,12 +85,12 @@ package struct GrayPicture: Equatable, Sendable {
 }
 
 extension PictureFlaw {
-  /// What a file is that is neither PNG nor JPEG, by its first bytes.
+  /// The format of a file that is neither PNG nor JPEG, guessed from its first bytes.
   init(formatOf file: [UInt8]) {
     func has(_ text: String, at offset: Int = 0) -> Bool { file.dropFirst(offset).starts(with: text.utf8) }
     self =
       if has("ftyp", at: 4) {
-        // ISO/IEC 23008-12: pictures of telephones, in a container of films.
+        // ISO/IEC 23008-12: telephones' pictures, in a film container.
         .heif
       } else if has("RIFF"), has("WEBP", at: 8) {
         .webp

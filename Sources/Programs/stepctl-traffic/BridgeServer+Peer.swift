@@ -1,24 +1,24 @@
 import Traffic
 
 extension BridgeServer {
-  /// Whoever is connected.
+  /// A connected client or publisher.
   final class Peer {
     let socket: OpaquePointer
     let place: BridgeRole.Place
     var client: Bridge.Client
     var isEstablished = false
-    /// One side has said that it ends the connection: no frame goes out after that (RFC 6455 5.5.1).
+    /// One side has announced the end of the connection: no frame is sent after that (RFC 6455 5.5.1).
     var isEnding = false
-    /// An authority has taken its certificate back.
+    /// An authority has revoked its certificate.
     var isRevoked = false
-    /// What has come of a message.
+    /// The received part of a message.
     var message: [UInt8] = []
     var lastMessage: Double
-    /// When the library was told that it lives.
+    /// When the library was last told that the peer is alive.
     var lastSign: Double
     var frames = RateLimit(perSecond: 50, burst: 100)
     var bytes: RateLimit
-    /// The same as the kernel counts it: control frames and TLS are in there, too.
+    /// The bytes counted by the kernel, which include control frames and TLS.
     var received: UInt64 = 0
     let mostReceived: UInt64
 

@@ -7,7 +7,7 @@ import TrafficFeed
 
 /// A WebSocket server over mutual TLS, 1.2 or later, for publishers of frames and their clients.
 ///
-/// libwebsockets calls back on the thread that runs it, and `Bridge` decides. No place of a client leaves this process.
+/// libwebsockets calls back on the thread that runs it, and `Bridge` decides. No client's location leaves this process.
 final class BridgeServer {
   private let context: OpaquePointer
   private let protocols: UnsafeMutablePointer<lws_protocols>
@@ -19,30 +19,30 @@ final class BridgeServer {
   private let input: Descriptor
   private var messages = Frames()
   private var assembly = FrameAssembly()
-  /// What is put together next is a list of revoked certificates, and no frame.
+  /// Whether the next assembled data is a list of revoked certificates instead of a frame.
   private var takesList = false
   private var knowsRevoked = false
   private var chunk = [UInt8](repeating: 0, count: 65_536)
   private let say: (BridgeMessage) -> Void
 
-  /// Seconds of silence after which the other side is asked whether it lives, and after which it does not.
+  /// Seconds of silence after which the peer is pinged, and after which it counts as dead.
   private static let silence: (ask: UInt16, end: UInt16) = (5, 10)
   /// Seconds without a message after which a connection is closed.
   private static let idle = 60.0
-  /// Seconds between two checks of a connection. They are not a multiple of `silence.ask`: if the library has to send a
-  /// ping and a close frame at the same time, it can end the connection without the close frame.
+  /// Seconds between two checks of a connection. Not a multiple of `silence.ask`: if the library has to send a ping and
+  /// a close frame at the same time, it can end the connection without the close frame.
   static let pause = 7.0
-  /// Seconds that a connection may last after it was told to end.
+  /// Seconds that a connection may last after its end was announced.
   private static let farewell = 3.0
-  /// Connections at a time, those that are still in their handshake included.
+  /// The most simultaneous connections, including those still in their handshake.
   static let mostConnections: UInt32 = 4096
-  /// Bytes that the kernel may hold for a client that were not sent yet.
+  /// The most unsent bytes that the kernel may hold for a client.
   private static let mostUnsent: Int32 = 16_384
-  /// What a part of a message costs beyond its bytes: even an empty one takes time.
+  /// The cost of a part of a message in addition to its bytes: even an empty part takes time.
   private static let partCost = 100
 
-  /// - Parameter input: frames to be published, newer lists, and questions for counts. Its end ends this process.
-  /// - Returns: nil when TLS cannot be set up with these files, or the port cannot be had.
+  /// - Parameter input: frames to publish, newer lists, and requests for counts. Its end ends this process.
+  /// - Returns: nil if TLS cannot be set up with these files, or the port is not available.
   init?(
     address: String?, port: UInt16, authorities: String, certificate: String, key: String, map: RoadMap?,
     input: consuming Descriptor, say: @escaping (BridgeMessage) -> Void
@@ -56,9 +56,10 @@ final class BridgeServer {
     protocols.initialize(repeating: lws_protocols(), count: 2)
     protocols[0].name = UnsafePointer(strdup("feed"))
     protocols[0].callback = bridgeCallback
-    // A buffer for each connection: a client says little, and a publisher's frame comes in parts.
+    // Each connection has this buffer: a client sends little, and a publisher's frame comes in parts.
     protocols[0].rx_buffer_size = 4096
-    // A frame goes at once. By default the library would send as much as it receives, and keep a copy of the rest.
+    // A frame is sent at once. By default the library would send only as much as it receives, and keep a copy of the
+    // rest.
     protocols[0].tx_packet_size = FeedFrame.longest + 4096
     patience = .allocate(capacity: 1)
     patience.initialize(to: lws_retry_bo_t())
@@ -66,7 +67,7 @@ final class BridgeServer {
     patience.pointee.secs_since_valid_hangup = Self.silence.end
     var info = lws_context_creation_info()
     info.port = Int32(port)
-    // The library keeps these.
+    // The library keeps these strings.
     info.iface = address.map { UnsafePointer(strdup($0)) }
     info.protocols = UnsafePointer(protocols)
     info.retry_and_idle_policy = UnsafePointer(patience)
@@ -81,7 +82,7 @@ final class BridgeServer {
     guard let context = lws_create_context(&info), let settings else { return nil }
     self.context = context
     keep_no_sessions(settings)
-    // The library waits for it as for everything: in a process of two threads, the kernel counts who uses a connection.
+    // The library also waits for this input: with two threads, the kernel would count references to each connection.
     let file = lws_sock_file_fd_type(filefd: self.input.number)
     let vhost = lws_get_vhost_by_name(context, "default")
     guard lws_adopt_descriptor_vhost(vhost, LWS_ADOPT_RAW_FILE_DESC, file, "feed", nil) != nil else { return nil }
@@ -91,16 +92,16 @@ final class BridgeServer {
     lws_get_vhost_by_name(context, "default").map { UInt16(truncatingIfNeeded: lws_get_vhost_listen_port($0)) } ?? 0
   }
 
-  /// Runs until the library cannot go on.
+  /// Runs until the library cannot continue.
   func run() {
     current = self
     while lws_service(context, 0) >= 0 {}
   }
 
-  /// What stamps say: seconds since 1970.
+  /// The time for stamps: seconds since 1970.
   private var now: Double { Double(WallClock.microseconds) / 1e6 }
 
-  /// The monotonic clock, seconds. Lengths of time are measured with it, because somebody may set the other clock.
+  /// The monotonic clock, seconds. Durations are measured with it, because somebody may set the other clock.
   private var elapsed: Double {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
@@ -114,7 +115,7 @@ final class BridgeServer {
   ) -> Int32 {
     switch reason {
     case LWS_CALLBACK_OPENSSL_PERFORM_CLIENT_CERT_VERIFICATION:
-      // What this says counts, and not what OpenSSL has found, which is in `count`: 1 for a certificate that is good.
+      // This result decides, rather than OpenSSL's, which is in `count`: 1 for a valid certificate.
       return count == 1 ? 0 : 1
     case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE: return confirm(socket)
     case LWS_CALLBACK_HTTP:
@@ -131,14 +132,14 @@ final class BridgeServer {
     case LWS_CALLBACK_RAW_RX_FILE: takeInput()
     case LWS_CALLBACK_RAW_CLOSE_FILE: exit(EXIT_SUCCESS)
     case LWS_CALLBACK_CLOSED, LWS_CALLBACK_WSI_DESTROY:
-      // The second one, for an upgrade that was confirmed and then failed.
+      // The second case is for an upgrade that was confirmed and then failed.
       if let socket { forget(socket) }
     default: break
     }
     return 0
   }
 
-  /// - Returns: 0 for an upgrade that is allowed; more where it was answered otherwise.
+  /// - Returns: 0 for an upgrade that is allowed; more if it was answered otherwise.
   private func confirm(_ socket: OpaquePointer?) -> Int32 {
     guard let socket else { return -1 }
     func refuse(_ why: String) -> Int32 {
@@ -146,17 +147,17 @@ final class BridgeServer {
       say(.note("refused a connection: \(why)"))
       return answer(socket, "403 Forbidden") ? 1 : -1
     }
-    // The library takes any version.
+    // The library accepts any version.
     guard let version = header(of: socket, WSI_TOKEN_VERSION), identical(version, "13") else {
       counts.refused += 1
       return answer(socket, "426 Upgrade Required\r\nSec-WebSocket-Version: 13") ? 1 : -1
     }
-    // A browser says from which page a connection comes. No page is to use the certificate that a browser has.
+    // A browser sends the page that opens a connection. No page may use the browser's certificate.
     if lws_hdr_total_length(socket, WSI_TOKEN_ORIGIN) > 0 { return refuse("it has an Origin header") }
     guard let name = commonName(of: socket), let role = BridgeRole(commonName: name) else {
       return refuse("its certificate names no role")
     }
-    // A list may have come since the handshake of TLS.
+    // A list may have arrived since the TLS handshake.
     guard !knowsRevoked || has_good_certificate(socket) != 0 else { return refuse("\(name)'s certificate was revoked") }
     guard lws_hdr_total_length(socket, WSI_TOKEN_HTTP_URI_ARGS) <= 0,
       let path = header(of: socket, WSI_TOKEN_GET_URI), let place = role.place(at: path)
@@ -167,7 +168,7 @@ final class BridgeServer {
     return 0
   }
 
-  /// The one that `peers` has for a socket, without a search: this is asked for each frame that each client gets.
+  /// The peer of a socket in `peers`, without a search: this is called for each frame to each client.
   private func peer(of socket: OpaquePointer?) -> Peer? {
     socket.flatMap { lws_get_opaque_user_data($0) }.map { Unmanaged<Peer>.fromOpaque($0).takeUnretainedValue() }
   }
@@ -219,8 +220,8 @@ final class BridgeServer {
     let message = peer.message
     peer.message = []
     peer.lastMessage = now
-    // Whoever speaks need not be asked whether it lives. The library sorts whom to ask when, which is not for each
-    // message.
+    // A peer that sends need not be pinged. The library sorts its list of pings at each call, so it is not called for
+    // each message.
     if abs(now - peer.lastSign) > Double(Self.silence.ask) / 2 {
       lws_validity_confirmed(socket)
       peer.lastSign = now
@@ -264,7 +265,7 @@ final class BridgeServer {
     }
   }
 
-  /// - Returns: false for one that clients could not read.
+  /// - Returns: false for a frame that clients could not read.
   @discardableResult
   private func take(_ frame: FeedFrame) -> Bool {
     let now = now
@@ -274,8 +275,7 @@ final class BridgeServer {
     return true
   }
 
-  /// Sends what is new to a client: at once where all that it got before is on its way, and otherwise when the library
-  /// says that there is room.
+  /// Sends news to a client: at once if everything before is on its way, otherwise when the library reports room.
   private func deliver(to peer: Peer, _ now: Double) {
     guard !peer.isEnding, !peer.isRevoked, bridge.hasNews(for: &peer.client, now: now) else { return }
     guard has_sent_all(peer.socket) != 0 else {
@@ -285,16 +285,16 @@ final class BridgeServer {
     if write(to: peer) != 0 { cut(peer) }
   }
 
-  /// Ends a connection without a word, as soon as the library has time: only a socket's own callback may end it at
-  /// once.
+  /// Ends a connection without a close frame, as soon as the library has time: only a socket's own callback may end it
+  /// at once.
   private func cut(_ peer: Peer) {
     peer.isEnding = true
     lws_set_timeout(peer.socket, PENDING_TIMEOUT_CLOSE_SEND, LWS_TO_KILL_ASYNC)
   }
 
-  /// Sends the newest frame that a client does not have, and no other.
+  /// Sends only the newest frame that a client does not have.
   ///
-  /// - Returns: what makes the library go on or close the connection.
+  /// - Returns: the value that makes the library continue or close the connection.
   private func write(to peer: Peer) -> Int32 {
     if peer.isRevoked { return end(peer, LWS_CLOSE_STATUS_POLICY_VIOLATION, "its certificate was revoked") }
     guard let hasMore = bridge.write(for: &peer.client, now: now, to: &outgoing) else { return 0 }
@@ -307,7 +307,7 @@ final class BridgeServer {
   /// Whether a connection may stay.
   private func look(at socket: OpaquePointer?) -> Int32 {
     guard let socket, let peer = peer(of: socket) else { return 0 }
-    // It had time to say farewell, too.
+    // Its time for the close frame is over.
     if peer.isEnding {
       cut(peer)
       return 0
@@ -360,9 +360,9 @@ final class BridgeServer {
     }
   }
 
-  /// Takes lists of revoked certificates, as PEM, and ends the connections whose certificate is not good any more.
+  /// Accepts lists of revoked certificates, as PEM, and ends the connections whose certificate is no longer valid.
   ///
-  /// - Returns: false where the bytes are not such lists; then nothing changes.
+  /// - Returns: false if the bytes are not such lists; then nothing changes.
   func revoke(_ lists: [UInt8]) -> Bool {
     guard let settings, take_revocation_lists(settings, lists, Int32(lists.count)) > 0 else { return false }
     knowsRevoked = true
@@ -381,7 +381,7 @@ final class BridgeServer {
 
   // MARK: -
 
-  /// - Returns: what makes the library close the connection.
+  /// - Returns: the value that makes the library close the connection.
   private func end(_ peer: Peer, _ status: lws_close_status, _ reason: String, isRefusal: Bool = true) -> Int32 {
     peer.isEnding = true
     lws_set_timer_usecs(peer.socket, Int64(Self.farewell * 1e6))
@@ -392,7 +392,7 @@ final class BridgeServer {
     return -1
   }
 
-  /// Answers a request by a status. What the library would say for us says that it is HTTP/1.0.
+  /// Answers a request with a status. The library's own answer would claim HTTP/1.0.
   private func answer(_ socket: OpaquePointer?, _ status: String) -> Bool {
     let before = space_before_payload()
     let text = Array("HTTP/1.1 \(status)\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".utf8)
@@ -420,9 +420,9 @@ final class BridgeServer {
   }
 }
 
-/// The one server of this process; set before the library calls back about a connection, and used on its thread alone.
+/// The only server of this process; set before the library calls back about a connection, and used only on its thread.
 nonisolated(unsafe) private var current: BridgeServer?
-/// The server's settings for TLS, an `SSL_CTX`, which the library shows once while it sets up.
+/// The server's TLS settings, an `SSL_CTX`, which the library passes once during its set-up.
 nonisolated(unsafe) private var settings: OpaquePointer?
 
 private func bridgeCallback(
@@ -431,7 +431,7 @@ private func bridgeCallback(
 ) -> Int32 {
   if reason == LWS_CALLBACK_OPENSSL_LOAD_EXTRA_SERVER_VERIFY_CERTS { settings = user.map { OpaquePointer($0) } }
   guard let current else {
-    // Before anything else is there, no certificate is good.
+    // Before the server exists, no certificate is valid.
     return reason == LWS_CALLBACK_OPENSSL_PERFORM_CLIENT_CERT_VERIFICATION ? 1 : 0
   }
   return current.handle(socket, reason, bytes, count)

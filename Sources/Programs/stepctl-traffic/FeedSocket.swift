@@ -5,22 +5,22 @@ import SystemIO
 import Traffic
 import TrafficFeed
 
-/// A WebSocket to a bridge, over TLS 1.2 or later with the certificate's chain, name and time checked.
+/// A WebSocket to a bridge, over TLS 1.2 or later, with checks of the certificate's chain, name and time.
 ///
-/// libwebsockets calls back on the thread that runs it; a callback copies, hands on and returns.
+/// libwebsockets calls back on the thread that runs it; a callback copies, passes on and returns.
 final class FeedSocket {
-  /// What other threads use: what is to be sent, and how the socket's thread learns of it. Unchecked, because `context`
-  /// is a pointer: other threads only pass it to lws_cancel_service, which libwebsockets allows.
+  /// The part for other threads: the message to send, and the signal to the socket's thread. Unchecked, because
+  /// `context` is a pointer: other threads only pass it to lws_cancel_service, which libwebsockets allows.
   final class Wake: @unchecked Sendable {
     private let message = Mutex<[UInt8]?>(nil)
     fileprivate let context: OpaquePointer
 
     fileprivate init(_ context: OpaquePointer) { self.context = context }
 
-    /// Sends a message in place of one that has not gone yet.
+    /// Sends a message, in place of an earlier one that is still unsent.
     func send(_ message: [UInt8]) {
       self.message.withLock { $0 = message }
-      // The one function that any thread may call.
+      // The only function that any thread may call.
       lws_cancel_service(context)
     }
 
@@ -44,10 +44,10 @@ final class FeedSocket {
   private var end: FeedMessage?
   private let address: (host: String, port: UInt16, path: String)
 
-  /// Seconds of silence after which the bridge is asked whether it lives, and after which it does not.
+  /// Seconds of silence after which the bridge is pinged, and after which it counts as dead.
   private static let silence: (ask: UInt16, end: UInt16) = (3, 6)
 
-  /// - Returns: nil when TLS cannot be set up with these files.
+  /// - Returns: nil if TLS cannot be set up with these files.
   init?(
     host: String, port: UInt16, path: String, authorities: String?, certificate: String?, key: String?,
     queue: FeedQueue
@@ -72,7 +72,7 @@ final class FeedSocket {
     info.options = UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT)
     info.ssl_client_options_set = no_old_tls()
     info.timeout_secs = 10
-    // The library keeps these.
+    // The library keeps these strings.
     let files = [authorities, certificate, key].map { $0.flatMap { strdup($0) } }
     info.client_ssl_ca_filepath = files[0].map { UnsafePointer($0) }
     info.client_ssl_cert_filepath = files[1].map { UnsafePointer($0) }
@@ -101,7 +101,7 @@ final class FeedSocket {
         info.path = path
         info.ssl_connection = use_tls()
         info.local_protocol_name = UnsafePointer(protocols[0].name)
-        // An error is told by the callback, too, and before this returns.
+        // The callback reports an error too, and does so before this returns.
         if lws_client_connect_via_info(&info) == nil, end == nil { end = .ended(.refused, "cannot connect") }
       }
     }
@@ -113,7 +113,7 @@ final class FeedSocket {
   ) -> Int32 {
     switch reason {
     case LWS_CALLBACK_OPENSSL_PERFORM_SERVER_CERT_VERIFICATION:
-      // What OpenSSL has found wrong already stays wrong.
+      // A fault that OpenSSL has found remains a fault.
       return count == 1 && is_for_host(user, address.host) == 0 ? 1 : 0
     case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
       end = .ended(.refused, problem(of: socket, UnsafeRawBufferPointer(start: bytes, count: bytes == nil ? 0 : count)))
@@ -137,12 +137,12 @@ final class FeedSocket {
     return 0
   }
 
-  /// Why there is no connection. Of TLS, the library has only numbers to say.
+  /// Why there is no connection. For TLS, the library gives only numbers.
   private func problem(of socket: OpaquePointer?, _ text: UnsafeRawBufferPointer) -> String {
     if let problem = certificate_problem(socket) { return "its certificate: \(String(cString: problem))" }
     let told = String(decoding: text, as: UTF8.self)
     if told.isEmpty { return "it does not answer" }
-    // The library's own words for it: "HS: ws upgrade response not 101".
+    // The library's own text: "HS: ws upgrade response not 101".
     if told.contains("not 101") {
       let status = lws_http_client_http_response(socket)
       return status == 403
@@ -182,7 +182,7 @@ final class FeedSocket {
   }
 }
 
-/// The one socket of this process; set before the library calls back, and used on its thread alone.
+/// The only socket of this process; set before the library calls back, and used only on its thread.
 nonisolated(unsafe) private var current: FeedSocket?
 
 private func feedCallback(

@@ -5,18 +5,18 @@ import SystemIO
 import Traffic
 import TrafficFeed
 
-/// `stepctl-traffic`: libwebsockets in a process of its own.
+/// `stepctl-traffic`: libwebsockets in a separate process.
 ///
 /// As a client, its arguments are a bridge's host, port and path, and the files with the authorities' certificates, its
-/// own certificate and its key; each may be empty. What comes on standard input it sends to the bridge, the newest
-/// only; what the bridge sends it writes to standard output, the newest only where that is not read in time.
+/// own certificate and its key; each file may be empty. It sends standard input to the bridge, only the newest message.
+/// It writes the bridge's messages to standard output; if they are not read in time, only the newest.
 ///
 /// As a bridge, its arguments are `serve`, an address, a port, the files with the authorities' certificates, its own
 /// certificate and its key, the map, and the authorities' lists of revoked certificates; address, map and lists may be
-/// empty. Frames that come on standard input it publishes.
+/// empty. It publishes the frames from standard input.
 @main
 enum TrafficProgram {
-  /// Bytes of address space and seconds of processor time: a day of a busy road takes a tenth of that.
+  /// Bytes of address space and seconds of processor time: a day of a busy road takes a tenth of the time.
   private static let limits = (memory: UInt(1 << 30), seconds: UInt(50_000))
 
   // Never closed before the process ends.
@@ -31,7 +31,7 @@ enum TrafficProgram {
     guard arguments.count == 6, let port = UInt16(arguments[1]) else { return EX_USAGE }
     guard (try? Confinement.limit(memory: limits.memory, seconds: limits.seconds)) != nil else { return EXIT_FAILURE }
     ignoreSignals()
-    // The library would take the way that these say, which nobody asked for.
+    // The library would use a proxy from these variables, which nobody asked for.
     for variable in ["http_proxy", "https_proxy", "socks_proxy", "no_proxy"] {
       unsetenv(variable)
       unsetenv(variable.uppercased())
@@ -45,7 +45,7 @@ enum TrafficProgram {
       try? output.write(Frames.frame(FeedMessage.ended(.setup, "").body))
       return EXIT_SUCCESS
     }
-    // The key has been read.
+    // The key has already been read.
     guard (try? Confinement.dropPrivileges()) != nil else { return EXIT_FAILURE }
     let wake = socket.wake
     do {
@@ -56,11 +56,11 @@ enum TrafficProgram {
     }
     let reason = socket.run()
     queue.end(reason)
-    // The writer ends the process, or whoever reads it does.
+    // The writer or its reader ends the process.
     while true { pause() }
   }
 
-  /// A terminal sends these to the whole group. They are for stepctl, which then closes our input.
+  /// A terminal sends these signals to the whole process group. They are for stepctl, which then closes this input.
   private static func ignoreSignals() {
     signal(SIGINT, SIG_IGN)
     signal(SIGHUP, SIG_IGN)
@@ -71,16 +71,16 @@ enum TrafficProgram {
 
   private static func serve(_ arguments: [String]) -> Int32 {
     guard arguments.count == 7, let port = UInt16(arguments[1]) else { return EX_USAGE }
-    // It runs for months.
+    // A bridge runs for months.
     guard (try? Confinement.limit(memory: limits.memory, seconds: .max)) != nil else { return EXIT_FAILURE }
-    // A descriptor for each connection; by default a process has 1024.
+    // Each connection needs a descriptor; by default a process has 1024.
     var files = rlimit()
     if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &files) == 0 {
       files.rlim_cur = min(files.rlim_max, rlim_t(BridgeServer.mostConnections) + 64)
       setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &files)
     }
     ignoreSignals()
-    // Whoever does not read what is said must not hold up those who are connected.
+    // A reader that does not read must not delay the connected peers.
     _ = fcntl(STDOUT_FILENO, F_SETFL, O_NONBLOCK)
     func say(_ message: BridgeMessage) { try? output.write(Frames.frame(message.body)) }
     func fail(_ reason: BridgeMessage.Reason, _ text: String = "") -> Int32 {
@@ -96,7 +96,7 @@ enum TrafficProgram {
       return fail(.setup, "; \(error)")
     }
     let address = arguments[0].isEmpty ? nil : arguments[0]
-    // The library does not say what it could not have.
+    // The library does not say why it could not use the port.
     if let error = ListeningPort.problem(address, port) { return fail(.port, error) }
     guard
       let server = BridgeServer(
@@ -104,7 +104,7 @@ enum TrafficProgram {
         input: Descriptor(adopting: STDIN_FILENO), say: say)
     else { return fail(.setup) }
     if let revoked, !server.revoke(revoked) { return fail(.setup, "; \(arguments[6]): not a revocation list, as PEM") }
-    // The key has been read.
+    // The key has already been read.
     guard (try? Confinement.dropPrivileges()) != nil else { return EXIT_FAILURE }
     say(.listening(server.port))
     server.run()
@@ -113,7 +113,7 @@ enum TrafficProgram {
 
   // MARK: - Client
 
-  /// Takes the messages of standard input until it ends, and with it the process.
+  /// Takes the messages of standard input until it ends, then ends the process.
   private static func readInput(_ wake: FeedSocket.Wake) -> Never {
     var frames = Frames(longest: ClientLocation.longest)
     var chunk = [UInt8](repeating: 0, count: 65536)
@@ -136,9 +136,9 @@ enum TrafficProgram {
   }
 }
 
-/// Whether a port can be listened at.
+/// Whether a port is free for listening.
 enum ListeningPort {
-  /// - Returns: why it cannot; nil when it can.
+  /// - Returns: why not; nil if it is.
   static func problem(_ address: String?, _ port: UInt16) -> String? {
     var hints = addrinfo()
     hints.ai_flags = AI_PASSIVE
@@ -149,7 +149,7 @@ enum ListeningPort {
     defer { freeaddrinfo(found) }
     let socket = Descriptor(adopting: Glibc.socket(candidate.ai_family, Int32(SOCK_STREAM.rawValue), 0))
     var isOn: Int32 = 1
-    // As the library does: connections that have ended do not hold the port.
+    // As the library does: closed connections do not block the port.
     setsockopt(socket.number, SOL_SOCKET, SO_REUSEADDR, &isOn, socklen_t(MemoryLayout<Int32>.size))
     guard bind(socket.number, candidate.ai_addr, candidate.ai_addrlen) == 0, listen(socket.number, 1) == 0 else {
       return SystemError("listen").reason
@@ -158,7 +158,7 @@ enum ListeningPort {
   }
 }
 
-/// What is to be written: the newest frame, and before it what may not be left out.
+/// The messages to write: the newest frame, and before it the messages that must not be dropped.
 final class FeedQueue: Sendable {
   private struct State {
     var connected = false
@@ -191,7 +191,7 @@ final class FeedQueue: Sendable {
     signal.post()
   }
 
-  /// Waits for what is to be written next; nil after the end.
+  /// Waits for the next messages to write; nil after the end.
   func next() -> [FeedMessage]? {
     while true {
       signal.wait()
@@ -220,8 +220,9 @@ final class FeedQueue: Sendable {
   }
 }
 
-/// Whether the other side may end a connection with this: nothing, or a status and a reason (RFC 6455 5.5.1 and 7.4;
-/// the statuses from 1012 to 1014 are IANA's). The library would answer a status that does not exist with the same.
+/// Whether the other side may end a connection with this payload: nothing, or a status and a reason (RFC 6455 5.5.1 and
+/// 7.4; the statuses from 1012 to 1014 are IANA's). The library would reply with the same status even if it does not
+/// exist.
 func isFarewell(_ payload: UnsafeRawBufferPointer) -> Bool {
   if payload.isEmpty { return true }
   guard payload.count >= 2 else { return false }
@@ -231,8 +232,8 @@ func isFarewell(_ payload: UnsafeRawBufferPointer) -> Bool {
   }
 }
 
-/// Counts what was posted and not yet waited for (sem_overview(7)). Unchecked, because the compiler does not know that
-/// any thread may call sem_post(3) and sem_wait(3).
+/// Counts posts that were not waited for yet (sem_overview(7)). Unchecked, because the compiler does not know that any
+/// thread may call sem_post(3) and sem_wait(3).
 final class Semaphore: @unchecked Sendable {
   private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
 

@@ -6,7 +6,7 @@ import StepProtocol
 import SystemIO
 import Terminal
 
-/// Where a technician leads a servo: by keys on a terminal, by lines elsewhere.
+/// The technician's interface for leading a servo: by keys on a terminal, otherwise by lines.
 final class ServoPanel: BringUpPanel {
   private static let help = """
     ← →   10 µs (↓ ↑ 100, - + 1)        space   stop, as any other key does
@@ -18,7 +18,7 @@ final class ServoPanel: BringUpPanel {
   private let console: Console
   private let progress: ProgressLine
   private let keyboard: Keyboard?
-  /// What was read of a line that is not whole.
+  /// The part of an incomplete line that was read.
   private var (read, lineNumber) = ([UInt8](), 0)
   private var writtenEnds: ServoPulses?
   private var state: BringUp.State?
@@ -68,7 +68,7 @@ final class ServoPanel: BringUpPanel {
     let pulse = state.pulse.map { "\($0) µs" } ?? "somewhere"
     let target = state.target.map { " → \($0)" } ?? ""
     let inputs = state.inputs.map { input in
-      // All of them are this step's, or the vehicle's.
+      // Each input belongs to this step or to the vehicle.
       let name = "\(input.sensor)".split(separator: ".").last ?? ""
       return " \(name):\(input.isActive.map { $0 ? "1" : "0" } ?? "?")"
     }
@@ -95,7 +95,7 @@ final class ServoPanel: BringUpPanel {
       if let ends = state?.ends, ends != writtenEnds {
         say("not written: closed_us = \(ends.closed), open_us = \(ends.open)")
       }
-    // The error says so.
+    // The error reports this.
     case .driven: break
     }
   }
@@ -109,7 +109,7 @@ final class ServoPanel: BringUpPanel {
 
   private func say(_ text: String) {
     if isScript {
-      // Whether anybody reads it does not matter to the servo.
+      // A reader that has gone must not affect the servo.
       try? console.result("\(step): \(text)")
     } else {
       progress.clear()

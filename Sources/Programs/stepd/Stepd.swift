@@ -19,7 +19,7 @@ struct Stepd: ParsableCommand {
   var config = Self.usualConfig
 
   private static let usualConfig = "/etc/stepctl/stepd.toml"
-  /// Where the unit looks.
+  /// Where the systemd unit looks.
   private static let servicesConfig = "/var/lib/stepctl/stepd.toml"
 
   @Flag(help: "Check the files, the keys, the journal, the radios, the servos and the inputs, and end.")
@@ -50,7 +50,7 @@ struct Stepd: ParsableCommand {
   }
 
   private func setUp(_ servo: StepID) throws {
-    // Before any thread, so that every thread leaves the signals to it.
+    // Comes before any thread starts, so that every thread leaves the signals to this one.
     let interruption = try Context.process.interruption()
     let setup = try ControllerSetup(reading: config)
     let panel = ServoPanel(.process, servo)

@@ -6,10 +6,10 @@ public struct Call: Sendable {
   private let key: CallKey
   private let challenge: [UInt8]
   private let request: CallRequest
-  /// When the first slot began here.
+  /// When the first slot began, by this device's clock.
   private let begun: ContinuousClock.Instant
 
-  /// - Parameter challenge: the one that came with the request.
+  /// - Parameter challenge: the challenge that came with the request.
   public init(_ key: CallKey, _ challenge: [UInt8], _ request: CallRequest, begun: ContinuousClock.Instant) {
     self.key = key
     self.challenge = challenge
@@ -17,7 +17,7 @@ public struct Call: Sendable {
     self.begun = begun
   }
 
-  /// What to send at a moment, and until when; nil when the call is over.
+  /// The frame to send at an instant, and until when; nil when the call is over.
   public func frame(at now: ContinuousClock.Instant) -> (frame: UUID, until: ContinuousClock.Instant)? {
     let length = Duration.milliseconds(request.slot)
     let slot = max(0, Int(begun.duration(to: now) / length))

@@ -2,14 +2,14 @@ package import Bluetooth
 import Domain
 package import SystemIO
 
-/// Calls a vehicle with a radio: each frame in its slot alone, and nothing after the last.
+/// Calls a vehicle with a radio: sends each frame only in its slot, and nothing after the last frame.
 ///
-/// The radio is used on a thread of its own; an adapter that does not answer holds up nobody.
+/// The radio is used on a separate thread, so an adapter that does not answer delays nothing else.
 package final class CallSender {
   package enum Event: Sendable {
     /// The first frame is on the air.
     case calling
-    /// The radio cannot call, or no longer. The next call tries it again.
+    /// The radio cannot, or can no longer, call. The next call tries it again.
     case failed(RadioError)
   }
 
@@ -35,10 +35,10 @@ package final class CallSender {
 
   deinit { end.interrupt() }
 
-  /// Calls from now on, in place of what was called before.
+  /// Starts a call, in place of the one before.
   package func call(_ call: Call) { calls.post(call) }
 
-  /// Takes note of an event.
+  /// Notes an event.
   package func take(_ event: Event) {
     switch event {
     case .calling: canCall = true
@@ -49,14 +49,14 @@ package final class CallSender {
   /// Ends the call. Does not wait.
   package func stop() { end.interrupt() }
 
-  /// Ends the call, and waits until nothing is on the air: 2 s at most, which a controller that answers never takes.
+  /// Ends the call, and waits until nothing is on the air: 2 s at most, which a working controller never needs.
   package func close() {
     stop()
     _ = try? waitReadable([ended.number], until: .now + .seconds(2))
   }
 }
 
-/// The thread's.
+/// Runs on the thread.
 private struct Sending {
   private let radio: RadioSpec
   private let events: Mailbox<CallSender.Event>

@@ -2,19 +2,19 @@ public import Domain
 public import MQTT
 public import StepProtocol
 
-/// All that a rider's program needs to command a vehicle.
+/// Everything that a rider's program needs to command a vehicle.
 public struct RiderAccess: Sendable {
   public let vehicle: Vehicle
-  /// What the vehicle's topics begin with.
+  /// The beginning of the vehicle's topics.
   public let topic: TopicPrefix
   public let broker: Broker
-  /// What commands are encrypted to.
+  /// The key to which commands are encrypted.
   public let encryptionKey: EncryptionKey
-  /// What the controller's statements are signed with.
+  /// The key that verifies the controller's statements.
   public let statementKey: VerificationKey
-  /// What the rider's commands are signed with.
+  /// The key that signs the rider's commands.
   public let device: SigningKey
-  /// What the token says, unverified: for the rider to read, who cannot and need not check it.
+  /// The token's content, unverified: only for information, because the rider cannot and need not verify it.
   public let token: Token
   /// The token's compact form, as commands carry it.
   public let tokenText: String
@@ -22,7 +22,7 @@ public struct RiderAccess: Sendable {
   /// Why a token cannot be used with a device key.
   public enum Problem: Error, Equatable {
     case notToken(ProtocolError)
-    /// The token is bound to another device key: to such a rider no controller says a word.
+    /// The token is bound to another device key: a controller gives such a rider no answer.
     case otherDevice
   }
 

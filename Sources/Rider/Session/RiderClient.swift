@@ -3,30 +3,30 @@ package import MQTT
 public import StepProtocol
 package import SystemIO
 
-/// A rider's connection to one vehicle: asks, commands, and believes only what the controller signed.
+/// A rider's connection to one vehicle. It asks and commands, and trusts only what the controller signed.
 ///
-/// **Threads.** One thread makes the client, asks it and closes it; its callbacks run on that thread. `perform`,
-/// `status` and `watch` run the event loop until they are done, so whatever else the loop watches is served meanwhile.
+/// **Threads.** One thread creates, uses and closes the client; its callbacks run on that thread. `perform`, `status`
+/// and `watch` run the event loop until they are done, so everything else that the loop watches is served meanwhile.
 ///
-/// **A lost connection** ends the request that is under way, and is not made again: the error says whether the step may
-/// have moved.
+/// **A lost connection** ends the present request, and the client does not reconnect. The error says whether the step
+/// may have moved.
 public final class RiderClient {
   private let access: RiderAccess
   private let patience: Duration
   private let loop: EventLoop
   private let connection: MQTTConnection
-  /// Gets what only someone who looks for a fault wants to know.
+  /// Gets details for troubleshooting.
   private let detail: (String) -> Void
-  /// Gets each message as it travels, encrypted or signed; nil where nobody looks.
+  /// Gets each message as it is sent, encrypted or signed; nil if it is not wanted.
   private let trace: ((String) -> Void)?
-  /// What is shown when the connection is there: nothing leaves before.
+  /// Trace lines to show after connecting: nothing is sent before.
   private var unsent: [String] = []
   private var registrations: [Registration] = []
   private var isConnected = false
-  /// What the broker says of the controller.
+  /// Whether the controller is offline, according to the broker.
   private var isOffline = false
 
-  /// Those that are under way, and those that ended since they were begun together.
+  /// The present requests, including those of the same group that have ended.
   private var requests: [StepRequest] = []
   private var results: [StepID: Result<Statement, RiderError>] = [:]
   private var tell: (StepID, StepRequest.Update) throws -> Void = { _, _ in }
@@ -37,21 +37,21 @@ public final class RiderClient {
   private var observe: ((Answer) throws -> Void)?
   private var observeAvailability: (() throws -> Void)?
 
-  /// Starts to connect, with an event loop of its own.
+  /// Begins to connect, on a new event loop.
   ///
   /// - Parameters:
-  ///   - steps: whose statements are subscribed to.
-  ///   - patience: for the connection, and for the answer to a question.
-  /// - Throws: `Failure`, where a certificate cannot be read or the process has no descriptors left.
+  ///   - steps: the steps to whose statements it subscribes.
+  ///   - patience: the time limit for the connection, and for the answer to a question.
+  /// - Throws: `Failure`, if a certificate cannot be read or the process has no descriptors left.
   public convenience init(_ access: RiderAccess, steps: [StepID], patience: Duration = .seconds(10)) throws {
     try self.init(access, steps: steps, patience: patience, loop: EventLoop())
   }
 
-  /// Starts to connect.
+  /// Begins to connect.
   ///
   /// - Parameters:
-  ///   - preparation: of the TLS of the vehicle's broker.
-  ///   - interruption: what ends every wait.
+  ///   - preparation: the TLS preparation for the vehicle's broker.
+  ///   - interruption: ends every wait.
   package init(
     _ access: RiderAccess, steps: [StepID], patience: Duration, loop: EventLoop, preparation: TLSPreparation? = nil,
     interruption: Interruption? = nil, detail: @escaping (String) -> Void = { _ in }, trace: ((String) -> Void)? = nil
@@ -73,27 +73,27 @@ public final class RiderClient {
 
   deinit { close() }
 
-  /// The step of that name.
+  /// The step with this name.
   package func step(_ id: StepID) -> Step? { access.vehicle.step(id) }
 
-  /// Ends the connection. Idempotent; after it, nothing else may be called.
+  /// Ends the connection. Idempotent. After that, no other method may be called.
   public func close() {
     for registration in registrations { registration.cancel() }
     timer?.cancel()
     connection.close()
   }
 
-  /// Carries out what is wished of one step or of several at the same time, and waits until every request has ended.
+  /// Performs one goal, or several at the same time, and waits until every request has ended.
   ///
-  /// A step that is moved is done when the vehicle confirms that it stands where it should, one that is stopped when
-  /// the vehicle confirms that it is at rest.
+  /// A move is done when the vehicle confirms that the step is at its target. A stop is done when the vehicle confirms
+  /// that the step is at rest.
   ///
   /// - Parameters:
-  ///   - goals: at most one for a step.
-  ///   - tell: gets what happens on the way, and of which step.
-  /// - Returns: the statement with which each request ended, in the order of the goals.
-  /// - Throws: `RiderError`, which says whether a step may have moved. Where several requests fail, it is the error of
-  ///   one that leaves a doubt, if there is one; `tell` gets them all.
+  ///   - goals: at most one per step.
+  ///   - tell: gets the updates, each with its step.
+  /// - Returns: the statement that ended each request, in the order of the goals.
+  /// - Throws: `RiderError`, which says whether a step may have moved. If several requests fail, an error that leaves a
+  ///   doubt comes first; `tell` gets all errors.
   @discardableResult
   public func perform(
     _ goals: [StepRequest.Goal], tell: @escaping (StepID, StepRequest.Update) throws -> Void = { _, _ in }
@@ -108,16 +108,16 @@ public final class RiderClient {
       defer { isWaiting = false }
       try loop.run()
     }
-    // The loop runs until there is a result of each, or throws.
+    // The loop runs until each goal has a result, or throws.
     let ends = goals.map { results[$0.step]! }
     let errors = ends.compactMap { if case .failure(let error) = $0 { error } else { nil } }
     if let error = errors.first(where: { $0.exitStatus == .unconfirmed }) ?? errors.first { throw error }
     return try ends.map { try $0.get() }
   }
 
-  /// Begins requests, and returns: whoever calls runs the loop, in which `tell` is called.
+  /// Begins requests, and returns. The caller runs the loop, which calls `tell`.
   ///
-  /// - Parameter goals: at most one for a step. They take the place of all that was begun before.
+  /// - Parameter goals: at most one per step. They replace all earlier requests.
   package func begin(
     _ goals: [StepRequest.Goal], tell: @escaping (StepID, StepRequest.Update) throws -> Void
   ) throws {
@@ -125,12 +125,12 @@ public final class RiderClient {
     requests = goals.map { StepRequest($0, with: access, limit: .now + patience, isOffline: isOffline) }
     (self.tell, results) = (tell, [:])
     let questions = requests.indices.map { requests[$0].begin() }
-    // Where one cannot be sent, all requests have ended.
+    // If one cannot be sent, all requests have ended.
     for index in requests.indices where !requests[index].hasEnded { try handle(questions[index], of: index) }
   }
 
-  /// Has a step moved that was prepared (`StepRequest.Goal.prepare`), and lets go of the other requests. Once; it may
-  /// be called from `tell`.
+  /// Moves a prepared step (`StepRequest.Goal.prepare`), and abandons the other requests. May be called only once, also
+  /// from `tell`.
   package func present(_ sighting: Sighting, to target: Command.Move.Target) throws {
     for index in requests.indices {
       if requests[index].step != sighting.step.id {
@@ -141,22 +141,22 @@ public final class RiderClient {
     }
   }
 
-  /// Asks how a step stands. Nothing moves.
+  /// Asks for a step's status. Nothing moves.
   ///
-  /// - Returns: a fresh statement, and which proofs the vehicle accepts from this rider.
+  /// - Returns: a fresh statement, and the proofs that the vehicle accepts from this rider.
   public func status(of step: StepID) throws -> (statement: Statement, policy: PresencePolicy) {
     var policy: PresencePolicy?
     let statements = try perform([.status(step)]) { _, update in
       if case .answered(_, let told) = update { policy = told }
     }
-    // A status request ends with an answer only.
+    // A status request ends only with an answer.
     return (statements[0], policy!)
   }
 
-  /// Asks how a step stands, and what the controller says of itself. Nothing moves.
+  /// Asks for a step's status and for information about the controller. Nothing moves.
   ///
-  /// - Returns: what it says, nil from a controller of an earlier version; its own clock, milliseconds since it was
-  ///   started; and the time that question and answer took.
+  /// - Returns: the information, nil from an earlier version of the controller; the controller's clock, milliseconds
+  ///   since its start; and the time from question to answer.
   package func examine(_ step: StepID) throws -> (about: About?, clock: Int64, roundTrip: Duration) {
     let began = ContinuousClock.now
     let statement = try perform([.examine(step)])[0]
@@ -165,10 +165,10 @@ public final class RiderClient {
     return (challenge.about, statement.clock, roundTrip)
   }
 
-  /// Gives every statement that arrives from now on to `body`, until it returns false, or until the broker says that
-  /// the controller has come or gone. Nobody signs that: a program that wants to know asks.
+  /// Passes every further statement to `body`, until `body` returns false, or until the broker says that the controller
+  /// has come or gone. That message is not signed, so a program that needs certainty must ask.
   ///
-  /// - Throws: what `body` throws, `RiderError.interrupted`, and why the connection was lost.
+  /// - Throws: what `body` throws, `RiderError.interrupted`, and the reason for a lost connection.
   public func watch(_ body: @escaping (Answer) throws -> Bool) throws {
     observe = { [loop] answer in if try !body(answer) { loop.stop() } }
     observeAvailability = { [loop] in loop.stop() }
@@ -180,7 +180,7 @@ public final class RiderClient {
 
   private var areDone: Bool { requests.allSatisfy(\.hasEnded) }
 
-  /// One event at a time: whoever sends more than can be read holds up neither a timer nor a signal.
+  /// Handles one event at a time: a sender of too many messages must not delay a timer or a signal.
   private func receive() throws {
     let event = try connection.next(until: .now)
     if let trace, case .message(let message) = event {
@@ -190,7 +190,7 @@ public final class RiderClient {
     case .message(let message) where message.topic == access.topic.availability:
       isOffline = message.payload == Availability.offline.payload
       for index in requests.indices { requests[index].isOffline = isOffline }
-      // What the broker had kept says nothing new.
+      // A retained message is not news.
       guard !message.isRetained else { break }
       if !isOffline { for index in requests.indices { try handle(requests[index].askAgain(), of: index) } }
       try observeAvailability?()
@@ -221,7 +221,7 @@ public final class RiderClient {
     }
   }
 
-  /// Ends what is under way, as a signal does.
+  /// Ends the present requests, as a signal does.
   package func interrupt() throws {
     guard !requests.isEmpty else { throw RiderError.interrupted }
     for index in requests.indices { try handle(requests[index].interrupt(), of: index) }
@@ -252,8 +252,8 @@ public final class RiderClient {
     if isWaiting, areDone { loop.stop() }
   }
 
-  /// Sets the timer to the first limit of a request. The connection's own patience ends at about the same time, and
-  /// knows how far the connection had come.
+  /// Sets the timer to the earliest limit of a request. The connection's own patience ends at about the same time, and
+  /// its error says how far the connection came.
   private func scheduleLimit() {
     timer?.cancel()
     guard let limit = requests.filter({ !$0.hasEnded }).map(\.limit).min() else { return }
@@ -268,7 +268,7 @@ public final class RiderClient {
     }
   }
 
-  /// Why nothing can be published any more.
+  /// Why nothing more can be published.
   private func reasonOfLoss() -> any Failure {
     while let event = try? connection.next(until: .now) {
       if case .disconnected(let error) = event { return error }

@@ -1,28 +1,28 @@
 public import Domain
 public import Encoding
 
-/// Why a request to a vehicle did not end as it should.
+/// Why a request to a vehicle failed.
 public enum RiderError: Failure {
-  /// A signal, or whoever runs the client, ended the wait before a command was sent.
+  /// A signal or the caller ended the wait before a command was sent.
   case interrupted
   /// The vehicle did not answer, and no command was sent.
   ///
-  /// `isOffline`: the broker says that the controller is offline. Nobody has signed that.
+  /// `isOffline`: the broker says that the controller is offline. That message is not signed.
   case noAnswer(isOffline: Bool)
   /// The vehicle did not answer, and no stop was sent.
   case notStopped(isOffline: Bool)
-  /// There is no connection to the broker, and no command was sent. The reason is the connection's.
+  /// There is no connection to the broker, and no command was sent. The error is the connection's.
   case notSent(any Failure)
-  /// The vehicle refused. Nothing moved for this command. The proof is the command's, where one was sent.
+  /// The vehicle refused. Nothing moved for this command. The proof is that of the command, if one was sent.
   case refused(Refusal, of: Proof?)
-  /// A command was sent, and nobody can say what has become of it.
+  /// A command was sent, and its outcome is unknown.
   case unconfirmed(Doubt, step: StepID)
-  /// A stop was sent, and nobody can say whether it has arrived. Another one does no harm.
+  /// A stop was sent, and it is unknown whether it arrived. Sending another stop is safe.
   case mayStillMove(Doubt, step: StepID)
 
-  /// Why nobody can say what has become of a command.
+  /// Why the outcome of a command is unknown.
   public enum Doubt: Sendable {
-    /// Whoever runs the client ended the wait.
+    /// The caller ended the wait.
     case interrupted
     /// No statement confirmed the command in time.
     case timedOut
@@ -34,7 +34,7 @@ public enum RiderError: Failure {
     case stopped(Fault?)
   }
 
-  /// Whether the step may have moved for this command: nobody must send the command again without looking.
+  /// Whether the step may have moved for this command. If so, look at the step before sending the command again.
   public var mayHaveMoved: Bool {
     switch self {
     case .interrupted, .noAnswer, .notStopped, .notSent, .refused, .mayStillMove: false
@@ -42,8 +42,8 @@ public enum RiderError: Failure {
     }
   }
 
-  /// Whether the same rider can succeed with a new challenge and a new proof. After an unconfirmed command somebody has
-  /// to look at the step first.
+  /// Whether the same rider can succeed with a new challenge and a new proof. After an unconfirmed command somebody
+  /// must look at the step first.
   public var retryCanHelp: Bool {
     switch self {
     case .interrupted, .unconfirmed: false
@@ -80,7 +80,7 @@ public enum RiderError: Failure {
 
   public var hint: String? { hint(naming: nil) }
 
-  /// - Parameter vehicle: what --vehicle has to be for another command to mean the same vehicle; nil where it need not
+  /// - Parameter vehicle: the value of --vehicle with which another command means the same vehicle; nil if it need not
   ///   be given.
   package func hint(naming vehicle: String?) -> String? {
     func command(_ name: String) -> String {
@@ -130,7 +130,7 @@ extension RiderError.Doubt {
 }
 
 extension Fault {
-  /// What a fault means to the rider.
+  /// The meaning of a fault for the rider.
   public var sentence: String {
     switch self {
     case .interrupted: "the controller was restarted while the step moved"
@@ -147,9 +147,9 @@ extension Fault {
 }
 
 extension RefusalCode {
-  /// What a refusal means to the rider.
+  /// The meaning of a refusal for the rider.
   ///
-  /// - Parameter proof: what the command gave; nil for what was refused before any was sent.
+  /// - Parameter proof: the proof in the command; nil if the refusal came before a command was sent.
   public func sentence(of proof: Proof? = nil) -> String {
     switch self {
     case .malformed: "it does not understand the command; is stepctl as new as the vehicle?"

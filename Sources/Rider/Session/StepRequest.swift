@@ -1,7 +1,7 @@
 public import Domain
 public import StepProtocol
 
-/// A statement of the controller's, and the moment at which it arrived here.
+/// A statement of the controller, and the time of its arrival here.
 public struct Answer: Sendable, Equatable {
   public let statement: Statement
   public let received: ContinuousClock.Instant
@@ -11,7 +11,7 @@ public struct Answer: Sendable, Equatable {
     self.received = received
   }
 
-  /// What the controller's clock shows at a moment, milliseconds; never below zero (PROTOCOL.md, section 4.2).
+  /// The controller's clock at an instant, milliseconds; never negative (PROTOCOL.md, section 4.2).
   public func clock(at moment: ContinuousClock.Instant) -> Int64 {
     let (seconds, attoseconds) = received.duration(to: moment).components
     let elapsed = Double(seconds) * 1000 + Double(attoseconds) * 1e-15
@@ -21,19 +21,19 @@ public struct Answer: Sendable, Equatable {
 
 /// One request to one step, from the first message to the last: the rider's half of PROTOCOL.md, section 7.
 ///
-/// A request takes statements and the passing of time, and says what to do next. It does no I/O and has no clock, so a
-/// test can lose, double, delay and reorder every message.
+/// A request takes statements and the passing of time, and returns what to do next. It does no I/O and has no clock, so
+/// a test can lose, duplicate, delay and reorder every message.
 public struct StepRequest: Sendable {
-  /// What is wished of a step.
+  /// What the rider wants from a step.
   public enum Goal: Sendable {
-    /// To learn how a step stands.
+    /// Learn the step's status.
     case status(StepID)
-    /// The same, and what the controller says of itself.
+    /// Learn the step's status and information about the controller.
     case examine(StepID)
     case move(Command.Move.Target, Sighting)
-    /// To be ready to move a step: a challenge is kept at hand until there is a sighting to present.
+    /// Be ready to move a step: keep a challenge at hand until a sighting is presented.
     case prepare(StepID)
-    /// To end the motion of a step, whoever began it. It needs no sighting.
+    /// End the motion of a step, no matter who began it. Needs no sighting.
     case stop(StepID)
 
     public var step: StepID {
@@ -44,17 +44,17 @@ public struct StepRequest: Sendable {
     }
   }
 
-  /// What whoever runs the request has to do or to know.
+  /// What the caller has to do or to know.
   public enum Update: Sendable {
     /// Publish this, not retained. If that is not possible, call `failToSend`.
     case send(topic: String, payload: [UInt8])
-    /// The vehicle told how the step stands, and which proofs it accepts from this rider.
+    /// The vehicle sent the step's status, and the proofs that it accepts from this rider.
     case answered(Answer, PresencePolicy)
-    /// The vehicle wants to hear this device. What was to be called before ends.
+    /// The vehicle wants to hear this device. This call replaces the one before.
     case call(Call)
-    /// In which step's reach the vehicle hears this device, and in no other's; nil where in none.
+    /// The only step in whose reach the vehicle hears this device; nil if there is none.
     case heard(StepID?)
-    /// The command was given to the connection.
+    /// The command was passed to the connection.
     case commanded
     /// The vehicle confirmed that the step moves.
     case moving
@@ -63,47 +63,47 @@ public struct StepRequest: Sendable {
     case failed(RiderError)
   }
 
-  /// How far ahead of the controller's clock a command's deadline is, milliseconds.
+  /// The deadline of a command, in milliseconds from the controller's present clock.
   public static let deadline: Int64 = 5_000
-  /// How long after the deadline a first answer can still be on its way.
+  /// How long after the deadline a first answer may still arrive.
   public static let delay = Duration.seconds(2)
-  /// The longest motion that a controller can be configured to allow, and the answer's way back.
+  /// The longest motion that a controller's configuration allows, plus the answer's delivery time.
   public static let longestMotion = Duration.seconds(62)
-  /// How long the answer to a stop can be on its way. A controller obeys it at once.
+  /// How long the answer to a stop may take. A controller obeys a stop at once.
   public static let stopDelay = Duration.seconds(5)
-  /// The age from which another challenge is asked for, while this one still counts (PROTOCOL.md, section 5).
+  /// The age at which a new challenge is requested, while this one is still valid (PROTOCOL.md, section 5).
   public static let challengeAge = Duration.seconds(6)
-  /// The age from which a challenge is not used: a command takes time to arrive.
+  /// The age at which a challenge is no longer used: a command takes time to arrive.
   public static let oldestChallenge = Duration.seconds(9)
-  /// How long the answer to a later question can take.
+  /// How long the answer to a later question may take.
   public static let renewalDelay = Duration.seconds(10)
 
   private enum Stage: Sendable {
     case asking(Sent)
-    /// A challenge is at hand. The question is the one for the next, once that was asked.
+    /// A challenge is at hand. `question` asks for the next one, if that was already sent.
     case ready(Offer, question: Sent?)
     case commanding(Sent, target: Command.Move.Target, epoch: [UInt8], isMoving: Bool)
-    /// The question that came first, and every stop that has not been refused.
+    /// The first question, and every stop that has not been refused.
     case stopping(Sent, [Stop])
     case ended
   }
 
-  /// What the vehicle answered to a question.
+  /// The vehicle's answer to a question.
   private struct Offer: Sendable {
     let question: Sent
     let answer: Answer
     let challenge: Statement.Challenge
-    /// Of the newest statement that says where the device is heard.
+    /// The number of the newest statement that says where the device is heard.
     var sequence: Int64
   }
 
-  /// A stop that was sent, and the run of the controller that it is good for.
+  /// A stop that was sent, and the run of the controller for which it is valid.
   private struct Stop: Sendable {
     let sent: Sent
     let epoch: [UInt8]
   }
 
-  /// What the answers to a command have to name.
+  /// The values that an answer to a command must name.
   private struct Sent: Sendable, Equatable {
     let command: SealedCommand
     let digest: CommandDigest
@@ -117,18 +117,18 @@ public struct StepRequest: Sendable {
   }
 
   public let goal: Goal
-  /// When the request gives up, unless something arrives before.
+  /// When the request gives up, if nothing arrives before.
   public private(set) var limit: ContinuousClock.Instant
-  /// Whether the broker says that the controller is offline. Nobody has signed that: it explains a silence, and decides
-  /// nothing.
+  /// Whether the broker says that the controller is offline. That message is not signed: it explains a silence, and
+  /// decides nothing.
   public var isOffline: Bool
   private let access: RiderAccess
   private var stage = Stage.ended
   private var hasAskedAgain = false
-  /// What the step is to be moved for, while a challenge is awaited.
+  /// The wanted motion, while a challenge is awaited.
   private var presented: (target: Command.Move.Target, sighting: Sighting)?
 
-  /// - Parameter limit: when to give up waiting for the answer to the question that comes first.
+  /// - Parameter limit: when to give up waiting for the answer to the first question.
   public init(_ goal: Goal, with access: RiderAccess, limit: ContinuousClock.Instant, isOffline: Bool = false) {
     self.goal = goal
     self.access = access
@@ -141,15 +141,15 @@ public struct StepRequest: Sendable {
 
   public var hasEnded: Bool { if case .ended = stage { true } else { false } }
 
-  /// Asks for the step's status, and with it for a challenge. Before a stop, any other statement will do as well.
+  /// Asks for the step's status, and so for a challenge. A stop can use any other statement as well.
   public mutating func begin() -> [Update] {
     let (sent, update) = seal(.status)
     stage = .asking(sent)
     return [update]
   }
 
-  /// The broker says that the controller has come back: what was asked before did not reach it. The request asks
-  /// once more, and only once, because nobody has signed that.
+  /// The broker says that the controller has come back, so the earlier question did not reach it. The request asks once
+  /// more, and only once, because that message is not signed.
   public mutating func askAgain() -> [Update] {
     guard case .asking = stage, !hasAskedAgain else { return [] }
     hasAskedAgain = true
@@ -164,7 +164,7 @@ public struct StepRequest: Sendable {
       switch outcome(of: answer, to: question) {
       case .challenge(let challenge): return proceed(answer, challenge, question)
       case .refused(let refusal): return refuse(refusal)
-      // No answer to a question is of this kind; the right one may follow.
+      // This kind does not answer a question; the right answer may follow.
       case .obeyed, nil: return []
       }
     case .ready(let offer, let question):
@@ -186,7 +186,7 @@ public struct StepRequest: Sendable {
       case .challenge, nil: return []
       }
       guard answer.statement.phase.isAtRest else {
-        // Once: the broker may send copies for as long as it likes.
+        // Reported once: the broker may send copies for as long as it likes.
         if isMoving { return [] }
         stage = .commanding(sent, target: target, epoch: epoch, isMoving: true)
         limit = answer.received + Self.longestMotion
@@ -200,8 +200,8 @@ public struct StepRequest: Sendable {
     }
   }
 
-  /// Gives a request that is to `prepare` what the step is to be moved for. Once; the command leaves as soon as there
-  /// is a challenge.
+  /// Gives a `prepare` request the motion to perform. May be called once. The command is sent as soon as there is a
+  /// challenge.
   public mutating func present(
     _ sighting: Sighting, to target: Command.Move.Target, at now: ContinuousClock.Instant
   ) -> [Update] {
@@ -213,7 +213,7 @@ public struct StepRequest: Sendable {
     return question == nil ? renew(offer, at: now) : []
   }
 
-  /// Lets go of a request that has sent no command: nothing will follow.
+  /// Abandons a request that has sent no command: nothing will follow.
   public mutating func abandon() {
     switch stage {
     case .asking, .ready: stage = .ended
@@ -221,7 +221,7 @@ public struct StepRequest: Sendable {
     }
   }
 
-  /// Tells the request what time it is.
+  /// Tells the request the present time.
   public mutating func advance(to now: ContinuousClock.Instant) -> [Update] {
     if hasEnded || now < limit { return [] }
     if case .ready(let offer, nil) = stage { return renew(offer, at: now) }
@@ -229,9 +229,9 @@ public struct StepRequest: Sendable {
     return give(up: .timedOut, before: .noAnswer(isOffline: isOffline))
   }
 
-  /// The last `send` could not be done: the message did not leave, and will not.
+  /// The last `send` failed: the message was not sent, and will not be.
   public mutating func failToSend(_ reason: any Failure) -> [Update] {
-    // An earlier stop did leave.
+    // An earlier stop was sent.
     if case .stopping(_, let stops) = stage, stops.count > 1 { return disconnect(reason) }
     return hasEnded ? [] : fail(.notSent(reason))
   }
@@ -241,22 +241,22 @@ public struct StepRequest: Sendable {
     give(up: .connection(reason), before: .notSent(reason))
   }
 
-  /// Whoever waits for the request does not want to wait any longer.
+  /// The caller does not want to wait any longer.
   public mutating func interrupt() -> [Update] { give(up: .interrupted, before: .interrupted) }
 
   // MARK: -
 
-  /// What a statement says of a message that was sent; nil if it is about something else.
+  /// What a statement says about a sent message; nil if it is about something else.
   ///
-  /// A refusal as `replayed` is passed over: the broker delivered our message twice, and the answer to the first copy
-  /// is on its way (PROTOCOL.md, section 2).
+  /// A refusal as `replayed` is ignored: the broker delivered our message twice, and the answer to the first copy will
+  /// arrive (PROTOCOL.md, section 2).
   private func outcome(of answer: Answer, to sent: Sent) -> Statement.Outcome? {
     guard answer.statement.step == step, let content = answer.statement.answer, content.command == sent.digest else {
       return nil
     }
     if case .refused(let refusal) = content.outcome {
       if refusal.code == .replayed { return nil }
-      // A malformed command may have had no nonce that could be read.
+      // A malformed command may have had no readable nonce.
       if refusal.code == .malformed { return content.outcome }
     }
     return content.nonce == sent.nonce ? content.outcome : nil
@@ -280,7 +280,7 @@ public struct StepRequest: Sendable {
     ]
   }
 
-  /// The same answer once more: the vehicle hears this device somewhere else.
+  /// The same answer again: the vehicle hears this device somewhere else.
   private mutating func hear(
     _ answer: Answer, _ challenge: Statement.Challenge, _ offer: Offer, _ question: Sent?
   ) -> [Update] {
@@ -293,7 +293,7 @@ public struct StepRequest: Sendable {
     return [.heard(call.heard)]
   }
 
-  /// Asks for another challenge. Until it comes, the one at hand is good.
+  /// Asks for another challenge. Until it comes, the present one is valid.
   private mutating func renew(_ offer: Offer, at now: ContinuousClock.Instant) -> [Update] {
     let (sent, update) = seal(.status)
     stage = .ready(offer, question: sent)
@@ -315,14 +315,15 @@ public struct StepRequest: Sendable {
     return [update, .commanded]
   }
 
-  /// A stop needs the epoch of the controller's present run, and the first statement that arrives has one. Where the
-  /// broker had kept that statement, it can be of an older run: then an answer to us tells the present one.
+  /// A stop needs the epoch of the controller's present run. The first statement that arrives has an epoch. If the
+  /// broker had retained that statement, it may be from an older run: then an answer to this request has the present
+  /// epoch.
   private mutating func stop(_ answer: Answer, _ question: Sent, _ stops: [Stop]) -> [Update] {
     let statement = answer.statement
     let answered = stops.first { outcome(of: answer, to: $0.sent) != nil }
     let isNew = !stops.contains { $0.epoch == statement.epoch }
     let verdict = outcome(of: answer, to: answered?.sent ?? question)
-    // One that is refused has come to its end.
+    // A refused stop is finished.
     let others = if case .refused? = verdict { stops.filter { $0.sent != answered?.sent } } else { stops }
     switch verdict {
     case .obeyed where answered?.epoch == statement.epoch && statement.phase.isAtRest:
@@ -355,9 +356,9 @@ public struct StepRequest: Sendable {
     return [.done(statement)]
   }
 
-  /// Nothing more will be known.
+  /// Gives up waiting.
   ///
-  /// - Parameter error: what that means as long as no command was sent.
+  /// - Parameter error: the error if no command was sent.
   private mutating func give(up doubt: RiderError.Doubt, before error: RiderError) -> [Update] {
     switch stage {
     case .asking, .ready: fail(error)
@@ -390,9 +391,9 @@ public struct StepRequest: Sendable {
 }
 
 extension RiderAccess {
-  /// Reads what came on a topic.
+  /// Reads a message on a topic.
   ///
-  /// - Returns: the statement; nil for everything that this vehicle's controller did not sign for that topic.
+  /// - Returns: the statement; nil for anything that this vehicle's controller did not sign for that topic.
   public func statement(_ payload: [UInt8], on topic: String) throws(ProtocolError) -> Statement {
     let statement = try Statement(payload: payload, verifiedBy: statementKey)
     guard statement.vehicle == vehicle.uuid, topic == self.topic.status(statement.step) else {

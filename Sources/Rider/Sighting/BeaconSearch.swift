@@ -3,26 +3,26 @@ package import Domain
 package import Ranging
 package import SystemIO
 
-/// Listens with a radio, and decides at regular intervals, on the radio's clock, where the rider is.
+/// Listens with a radio, and decides at regular intervals, by the radio's clock, where the rider is.
 package struct BeaconSearch: StepSearch {
   let vehicle: Vehicle
   let radio: RadioSpec
   /// Seconds of the radio's clock between two decisions.
   let interval: Double
-  /// Seconds of the radio's clock; nil for as long as the radio has something to tell.
+  /// Seconds of the radio's clock; nil to listen until the radio ends.
   let limit: Double?
-  /// Whether it goes on beyond the limit while the rider is located: see `end`.
+  /// Whether it continues beyond the limit while the rider is located: see `end`.
   let goesOnAtStep: Bool
-  /// The path of a new file that keeps what is heard.
+  /// The path of a new file that records what is heard.
   let recording: String?
-  /// Gets what the radio hears, byte by byte; nil where nobody wants that.
+  /// Gets what the radio hears, byte by byte; nil if it is not wanted.
   let trace: Trace?
 
   package let method = ProofMethod.beacon
 
-  /// A longer silence in a capture is passed over: its length is whatever the recording clock says, and could be years.
+  /// A longer silence in a capture is skipped: its length depends on the recording clock, and could be years.
   private static let longestSilence = 60.0
-  /// How many seconds late a decision of a live radio may come.
+  /// How late a decision of a live radio may be, seconds.
   private static let mostDelay = 1.0
 
   package init(
@@ -38,33 +38,33 @@ package struct BeaconSearch: StepSearch {
     self.trace = trace
   }
 
-  /// When a search that goes on at a step ends. A rider who is located has arrived, and the zone can take as long as
-  /// its window to show how near that is.
+  /// When a search that continues at a step ends. A located rider has arrived, and the zone may need its whole window
+  /// to show how near the rider is.
   package static func end(of limit: Double, _ location: Location) -> Double {
     location.isLocated ? limit + RangingModel.zoneWindow : limit
   }
 
-  /// Listens until the time is up, and tells each decision.
+  /// Listens until the time is up, and reports each decision.
   package func find(until interruption: Interruption, tell: (SearchEvent) -> Void) throws -> Finding {
     var last = Location(of: vehicle.steps, at: 0)
     try withoutActuallyEscaping(tell) { tell in
       try follow(interruption, tell: { tell(.note($0)) }) { location, delay in
-        // A program that was stopped decides late: that is where the rider was.
+        // A suspended program decides late: the decision then shows where the rider was before.
         let isLate = !radio.isCapture && delay > Self.mostDelay
         last = isLate ? Location(of: vehicle.steps, at: location.time) : location
         tell(.decided(last, Sighting(last, made: .now)))
-        // A capture is replayed without a wait that could be interrupted.
+        // A capture is replayed without waits, so nothing else notices an interruption.
         return !interruption.isPending
       }
     }
     return .undecided(last, radio)
   }
 
-  /// Gives every decision to `body`, until the radio, the limit or `body` ends it.
+  /// Passes every decision to `body`, until the radio, the limit or `body` ends it.
   ///
   /// - Parameters:
-  ///   - tell: gets what the user should know of the radio.
-  ///   - body: gets each decision, and how many seconds of the radio's clock after its time it is made; false ends it.
+  ///   - tell: gets what the user should know about the radio.
+  ///   - body: gets each decision and its delay in seconds of the radio's clock; returns false to end.
   package func follow(
     _ interruption: Interruption, tell: @escaping (String) -> Void,
     _ body: (Location, _ delay: Double) throws -> Bool
@@ -73,13 +73,13 @@ package struct BeaconSearch: StepSearch {
     let radio = try recording.map { path throws(RadioError) in try RecordingRadio(opened, to: path) } ?? opened
     defer { radio.close() }
     var locator = Locator(steps: vehicle.steps)
-    // What the radio's clock shows when no time has elapsed. A clock that jumps takes it along, so the elapsed time
-    // neither jumps nor runs back.
+    // The reading of the radio's clock at elapsed time zero. A jump of the clock moves it too, so the elapsed time
+    // neither jumps nor runs backwards.
     var base = radio.start
     var newest = radio.start
     var lastHeard = 0.0
     var tick = 0
-    // Whether anything was heard, of any device, since the last decision.
+    // Whether any device was heard since the last decision.
     var isUndecided = true
     var last = Location(of: vehicle.steps, at: 0)
 
@@ -91,7 +91,7 @@ package struct BeaconSearch: StepSearch {
       case .heard(let advertisement):
         if newest.seconds(since: advertisement.time) > 1 {
           base.microseconds -= newest.microseconds - advertisement.time.microseconds
-          // Nobody knows how old the frames are that were heard before.
+          // The age of the frames that were heard before is unknown.
           locator = Locator(steps: vehicle.steps)
         }
         newest = advertisement.time
@@ -108,7 +108,7 @@ package struct BeaconSearch: StepSearch {
           base.microseconds += now.microseconds - deadline.microseconds
         }
       case .ended(let now):
-        // A recording goes on to the last decision that was made of it, which is not made twice.
+        // A recording goes on to its own last decision, which is not made twice.
         guard isUndecided else { return }
         _ = try body(locator.decide(at: max(elapsed - interval, now.seconds(since: base))), 0)
         return

@@ -10,7 +10,7 @@ package struct CodeSearch: StepSearch {
   let source: String
   /// How long to look through a camera.
   let patience: Duration
-  /// Gets the codes that are seen; nil where nobody wants that.
+  /// Gets the codes that are seen; nil if they are not wanted.
   let trace: Trace?
 
   package let method = ProofMethod.qr
@@ -29,14 +29,14 @@ package struct CodeSearch: StepSearch {
     var refusal: SightingError?
     while let code = try next(&reader, refusal, tell) {
       if let trace {
-        // A step's code is there for everybody. Any other may hold what is not: access, a password of a network.
+        // A step's code is public. Any other code may contain a secret: access, or the password of a network.
         let name = try? StepName(code: code)
         trace("< \(source.name) code \(name?.content ?? "of \(code.count) bytes that names no step; not shown")")
       }
       switch Result(catching: { () throws(SightingError) in try Sighting(code: code, of: vehicle, found: .now) }) {
       case .failure(let error): refusal = error
       case .success(let found):
-        // A picture is looked at to its end, because one that shows two steps names none.
+        // A picture is read to its end, because a picture with two steps' codes names neither step.
         if source.isCamera { return .sighted(found) }
         if let sighting, sighting.step != found.step {
           throw SightingError.twoSteps(source.name, sighting.step.id, found.step.id)
@@ -48,7 +48,7 @@ package struct CodeSearch: StepSearch {
     return .sighted(sighting)
   }
 
-  /// - Parameter refusal: what was wrong with the last code that was seen.
+  /// - Parameter refusal: what was wrong with the last seen code.
   private func next(
     _ reader: inout CodeReader, _ refusal: SightingError?, _ tell: (SearchEvent) -> Void
   ) throws -> [UInt8]? {
@@ -62,7 +62,7 @@ package struct CodeSearch: StepSearch {
 }
 
 extension Sighting {
-  /// - Throws: for a code that is not on a step of this vehicle.
+  /// - Throws: for a code that does not belong to a step of this vehicle.
   package init(code bytes: [UInt8], of vehicle: Vehicle, found: ContinuousClock.Instant) throws(SightingError) {
     do throws(StepName.Problem) {
       let name = try StepName(code: bytes)

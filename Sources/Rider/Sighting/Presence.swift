@@ -3,24 +3,24 @@ import StepProtocol
 
 /// The evidence of a rider's presence so far, and whether a vehicle accepts it.
 ///
-/// A value without I/O and clock. `verdict` says whether a sighting is enough, alone or together with another one.
+/// A value without I/O or a clock. `verdict` says whether a sighting is enough, alone or together with another one.
 package struct Presence: Sendable {
-  /// What is to be done next.
+  /// The result of the evidence so far.
   package enum Verdict: Sendable {
-    /// The vehicle accepts this.
+    /// The vehicle accepts this sighting.
     case suffices(Sighting)
     /// The vehicle has not said yet what it accepts at this step.
     case asks(Sighting)
-    /// This was found, and is not enough.
+    /// This sighting is not enough.
     case lacks(Sighting, Shortfall)
     /// Nothing was found yet.
     case nothing
   }
 
-  /// The side that the rider asked for; nil for whichever the rider is at.
+  /// The side that the rider asked for; nil for the step that the rider is at.
   private let side: Side?
   private var policies: [StepID: PresencePolicy] = [:]
-  /// Where the vehicle hears this device, as the vehicle says. It is a sighting by itself, and a part of other proofs.
+  /// Where the vehicle says that it hears this device. It is a sighting by itself, and a part of other proofs.
   private var heard: Sighting?
   /// In the order in which they were found. For a live radio only the last decision counts. For a recording every
   /// decision counts: it is read in a moment, and the vehicle's answer may come after its end.
@@ -28,10 +28,10 @@ package struct Presence: Sendable {
 
   package init(side: Side?) { self.side = side }
 
-  /// Whether the vehicle has said at any step what it accepts.
+  /// Whether the vehicle has told its policy for any step.
   package var isAnswered: Bool { policies.count > 0 }
 
-  /// Takes what a vehicle accepts at a step.
+  /// Takes the vehicle's policy for a step.
   package mutating func take(_ policy: PresencePolicy, at step: StepID) { policies[step] = policy }
 
   /// Takes a tag or a code that was read.
@@ -40,14 +40,14 @@ package struct Presence: Sendable {
   /// Takes a decision of a radio.
   ///
   /// - Parameters:
-  ///   - sighting: nil where the rider is not located.
+  ///   - sighting: nil if the rider is not located.
   ///   - isReplay: whether the radio plays a recording.
   package mutating func take(decision sighting: Sighting?, isReplay: Bool) {
     if !isReplay { sightings.removeAll { $0.method == .beacon } }
     if let sighting { sightings.append(sighting) }
   }
 
-  /// Takes in which step's reach the vehicle hears this device; nil where in none.
+  /// Takes the step in whose reach the vehicle hears this device; nil if there is none.
   package mutating func take(heard sighting: Sighting?) { heard = sighting }
 
   /// Whether the sighting would be enough if the vehicle heard this device.
@@ -69,7 +69,7 @@ package struct Presence: Sendable {
     return best
   }
 
-  /// Where the vehicle hears this device, unless that counts only together with something else.
+  /// Where the vehicle hears this device, unless that counts only together with another proof.
   private var alone: [Sighting] {
     guard let heard, !policies.values.contains(where: \.needsHearing) else { return [] }
     return [heard]
@@ -86,21 +86,21 @@ package struct Presence: Sendable {
 
 /// Why a sighting is not enough.
 package enum Shortfall: Hashable, Sendable {
-  /// The rider is at another step than the one that was asked for.
+  /// The rider is at another step than the requested one.
   case otherSide
   /// The vehicle does not accept this way to prove presence.
   case method(accepted: Set<ProofMethod>)
-  /// The vehicle accepts no identifier that can be copied, and this is one.
+  /// The vehicle accepts no identifier that can be copied, and this one can.
   case copy
-  /// The rider is located at the step, and not in the zone that the vehicle asks for.
+  /// The rider is located at the step, but not in the zone that the vehicle requires.
   case zone(Zone)
-  /// The vehicle does not hear this device at the step, but at another or at none.
+  /// The vehicle does not hear this device at the step, but at another step or at none.
   case notHeard(at: StepID?)
 }
 
 extension PresencePolicy {
-  /// Why the vehicle would not accept a proof, as far as the rider's side can know; nil where it would. Whether a
-  /// beacon can be copied only the vehicle knows.
+  /// Why the vehicle would refuse a proof, as far as the rider's side can know; nil if it would not. Only the vehicle
+  /// knows whether a beacon can be copied.
   package func shortfall(of proof: Proof) -> Shortfall? {
     guard methods.contains(proof.method), proof.method != .heard || !needsHearing else {
       return .method(accepted: needsHearing ? methods.subtracting([.heard]) : methods)

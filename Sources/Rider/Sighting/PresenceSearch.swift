@@ -1,9 +1,9 @@
 package import Domain
 package import SystemIO
 
-/// Several searches at once, each on a thread of its own.
+/// Runs several searches at once, each on a separate thread.
 ///
-/// **Threads.** One thread makes it, starts it and closes it, and gets what it tells.
+/// **Threads.** One thread creates, starts and closes it, and receives its events.
 package final class PresenceSearch {
   private struct Message: Sendable {
     let search: Int
@@ -12,7 +12,7 @@ package final class PresenceSearch {
 
   private let searches: [any StepSearch]
   private let mailbox: Mailbox<Message>
-  /// Of the searches that run.
+  /// For the searches that still run.
   private var interruptions: [Int: Interruption] = [:]
   private var registration: Registration?
 
@@ -25,12 +25,12 @@ package final class PresenceSearch {
 
   deinit { close() }
 
-  /// Whether a search goes on, so that something may still be found.
+  /// Whether a search still runs, so that something may still be found.
   package var isRunning: Bool { !interruptions.isEmpty }
 
   /// Starts the searches. May be called once.
   ///
-  /// - Parameter tell: gets what happens, in the loop. Of each search `ended` is the last.
+  /// - Parameter tell: gets the events, in the loop. `ended` is the last event of each search.
   package func start(
     on loop: EventLoop, tell: @escaping (ProofMethod, SearchEvent) throws -> Void
   ) throws {
@@ -44,17 +44,17 @@ package final class PresenceSearch {
   /// Runs the searches until one sights a step, or all have ended.
   ///
   /// - Parameters:
-  ///   - interruption: what ends the wait, with `RiderError.interrupted`.
-  ///   - tell: gets what happens before that.
-  /// - Returns: the first sighting; where no search sights a step, the result of the search that ended last.
-  /// - Throws: the error of the search that ended last, where no search sights a step.
+  ///   - interruption: ends the wait, with `RiderError.interrupted`.
+  ///   - tell: gets the events before that.
+  /// - Returns: the first sighting; if no search sights a step, the result of the search that ended last.
+  /// - Throws: the error of the search that ended last, if no search sights a step.
   package func find(
     on loop: EventLoop, _ interruption: Interruption,
     tell: @escaping (ProofMethod, SearchEvent) throws -> Void = { _, _ in }
   ) throws -> Finding {
     var found: Finding?
     let watch = try loop.watch(interruption.number) { throw RiderError.interrupted }
-    // While the loop lives, which what is registered may hold.
+    // Cancelled while the loop exists, because the registered handlers may own it.
     defer {
       watch.cancel()
       registration?.cancel()
@@ -74,13 +74,13 @@ package final class PresenceSearch {
     return found!
   }
 
-  /// Ends the searches that still run, and tells no more. Does not wait.
+  /// Ends the searches that still run, and reports nothing more. Does not wait.
   package func stop() {
     registration?.cancel()
     for interruption in interruptions.values { interruption.interrupt() }
   }
 
-  /// Ends the searches that still run, and waits until they have let go of their devices: 2 s at most.
+  /// Ends the searches that still run, and waits until they have released their devices: 2 s at most.
   package func close() {
     stop()
     let deadline = ContinuousClock.now + .seconds(2)

@@ -1,51 +1,51 @@
 public import Domain
 public import Ranging
 
-/// The rider at a step: which step, how that was found, and when. A proof is a sighting as the protocol writes it.
+/// The rider at a step: which step, how it was found, and when. A proof is a sighting in the form of the protocol.
 public struct Sighting: Sendable {
   public let step: Step
-  /// What the vehicle is told of it.
+  /// What the vehicle is told about the sighting.
   public let proof: Proof
-  /// When the last thing that supports it was heard or read.
+  /// When the last supporting evidence was heard or read.
   public let found: ContinuousClock.Instant
-  /// What it rests on, for people to see.
+  /// The evidence for the sighting, to show to people.
   public let evidence: Evidence
 
-  /// What a sighting rests on.
+  /// The evidence for a sighting.
   public enum Evidence: Sendable {
-    /// What was heard of the vehicle's beacons.
+    /// What was heard from the vehicle's beacons.
     case beacons(Location)
     case tag(TagUID)
     case code
-    /// The vehicle told that it hears this device there.
+    /// The vehicle said that it hears this device at the step.
     case vehicle
   }
 
   public var method: ProofMethod { proof.method }
 
-  /// A step's tag that was read.
+  /// A sighting from a step's tag.
   public init(tag uid: TagUID, content: String, of step: Step, found: ContinuousClock.Instant) {
     self.init(step, .tag(uid: uid, content: content), found, .tag(uid))
   }
 
-  /// A step's code that was read.
+  /// A sighting from a step's code.
   public init(code content: String, of step: Step, found: ContinuousClock.Instant) {
     self.init(step, .code(content: content), found, .code)
   }
 
-  /// The step in whose reach the vehicle hears this device.
+  /// A sighting at the step in whose reach the vehicle hears this device.
   package init(heardAt step: Step, found: ContinuousClock.Instant) {
     self.init(step, .heard, found, .vehicle)
   }
 
-  /// What the beacons say, where that is enough to locate the rider.
+  /// A sighting from the beacons, if they are enough to locate the rider.
   ///
-  /// A recording counts as if it had just been made: the radio's clock tells how old a frame was. Nothing is lost by
-  /// that, because RSSI is the client's word either way.
+  /// A recording counts as if it had just been made: the radio's clock tells how old a frame was. That loses no
+  /// security, because RSSI is only the client's claim in any case.
   ///
   /// - Parameters:
   ///   - made: when the decision was made.
-  /// - Returns: nil when the rider is not located.
+  /// - Returns: nil if the rider is not located.
   public init?(_ location: Location, made: ContinuousClock.Instant) {
     guard location.isLocated, let step = location.facing, let reading = location.reading(of: step) else { return nil }
     let beacons = location.readings.compactMap { reading -> HeardBeacon? in

@@ -1,13 +1,13 @@
 package import Domain
 package import StepProtocol
 
-/// Why there is no sighting, though the device works.
+/// Why there is no sighting, although the device works.
 package enum SightingError: Failure, Equatable {
-  /// No tag came in this time, seconds.
+  /// No tag appeared in this time, seconds.
   case noTag(Double)
-  /// A tag is there, and cannot be read: the reason.
+  /// There is a tag, but it cannot be read: the reason.
   case unreadableTag(String)
-  /// The tag says that it is a step's, and is not one of the tags on that step.
+  /// The tag names a step, but is not one of the tags on that step.
   case strangeTag(TagUID, step: StepID)
   case tag(StepName.Problem)
   /// The camera saw no code in this time, seconds.
@@ -22,7 +22,7 @@ package enum SightingError: Failure, Equatable {
 
   package var description: String { "not located: \(reason)" }
 
-  /// Without the consequence.
+  /// The reason without the consequence.
   package var reason: String {
     switch self {
     case .noTag(let seconds): "no tag came in \(tenths(seconds)) s"

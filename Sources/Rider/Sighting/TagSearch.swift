@@ -11,7 +11,7 @@ package struct TagSearch: StepSearch {
   let reader: String?
   /// Seconds.
   let limit: Double
-  /// Gets what the reader and the tag say; nil where nobody wants that.
+  /// Gets what the reader and the tag say; nil if it is not wanted.
   let trace: Trace?
 
   package let method = ProofMethod.nfc
@@ -42,7 +42,7 @@ package struct TagSearch: StepSearch {
 }
 
 extension Sighting {
-  /// - Throws: for a tag that is not on a step of this vehicle.
+  /// - Throws: for a tag that does not belong to a step of this vehicle.
   package init(
     _ contents: TagContents, of vehicle: Vehicle, found: ContinuousClock.Instant
   ) throws(SightingError) {
@@ -56,7 +56,7 @@ extension Sighting {
     } catch {
       throw .tag(error)
     }
-    // The vehicle would refuse it (PROTOCOL.md, section 6). A dynamic tag proves by itself which one it is.
+    // The vehicle would refuse the tag (PROTOCOL.md, section 6). A dynamic tag proves its own identity.
     guard step.tags.isEmpty || step.tags.contains(uid) || name.isDynamic else { throw .strangeTag(uid, step: step.id) }
     self.init(tag: uid, content: name.content, of: step, found: found)
   }

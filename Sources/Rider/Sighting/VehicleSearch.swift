@@ -3,13 +3,14 @@ package import Domain
 import Ranging
 package import SystemIO
 
-/// Listens which of several vehicles is near: their beacons send the vehicle's UUID.
+/// Finds out which of several vehicles are near: their beacons send the vehicle's UUID.
 package struct VehicleSearch {
   private let vehicles: Set<UUID>
   private let radio: RadioSpec
   /// Seconds of the radio's clock.
   private let limit: Double
-  /// How long to listen for a second vehicle once the first is heard, seconds: a beacon sends several times in it.
+  /// How long to listen for a second vehicle after the first is heard, seconds: a beacon sends several times in that
+  /// time.
   private static let further = 1.0
 
   package init(_ vehicles: Set<UUID>, radio: RadioSpec, limit: Double) {
@@ -19,9 +20,9 @@ package struct VehicleSearch {
   }
 
   /// - Parameters:
-  ///   - tell: gets what the user should know of the radio.
-  ///   - trace: gets what the radio hears; nil where nobody wants that.
-  /// - Returns: the vehicles that are heard; none where the time is up.
+  ///   - tell: gets what the user should know about the radio.
+  ///   - trace: gets what the radio hears; nil if it is not wanted.
+  /// - Returns: the vehicles that are heard; an empty set when the time is up.
   package func find(
     until interruption: Interruption, tell: @escaping (String) -> Void, trace: Trace? = nil
   ) throws(RadioError) -> Set<UUID> {

@@ -4,7 +4,7 @@ import Glibc
 package import Ranging
 import SystemIO
 
-/// A Bluetooth adapter of this machine, with what the kernel tells everyone.
+/// A Bluetooth adapter of this machine, with the data that the kernel gives to everyone.
 package struct Adapter: Sendable, Equatable {
   /// The number in `hci0`.
   package let number: UInt16
@@ -13,18 +13,18 @@ package struct Adapter: Sendable, Equatable {
   package let hasLowEnergy: Bool
   package let block: Block?
 
-  /// How rfkill(8) keeps an adapter from sending.
+  /// How rfkill(8) blocks an adapter.
   package enum Block: Sendable, Equatable {
-    /// Software, such as an airplane mode.
+    /// By software, such as an airplane mode.
     case soft
-    /// A switch on the machine.
+    /// By a switch on the machine.
     case hard
   }
 
-  /// The largest number in libbluetooth and the kernel's list (hci.h, HCI_MAX_DEV).
+  /// The largest number of adapters in libbluetooth and in the kernel's list (hci.h, HCI_MAX_DEV).
   private static let most: UInt16 = 16
 
-  /// The adapters that the kernel knows, by number; none if it has no Bluetooth.
+  /// The adapters that the kernel knows, by number; empty if it has no Bluetooth.
   package static func all() -> [Adapter] { (0..<most).compactMap(Adapter.init) }
 
   private init?(number: UInt16) {
@@ -43,7 +43,7 @@ package struct Adapter: Sendable, Equatable {
 
   /// From sysfs (Linux, Documentation/ABI/stable/sysfs-class-rfkill).
   private static func block(of number: UInt16) -> Block? {
-    // An adapter that comes back, as after sleep, has another number here.
+    // An adapter that reappears, for example after sleep, gets a new number here.
     for name in (try? Files.names(in: "/sys/class/rfkill")) ?? [] {
       let folder = "/sys/class/rfkill/\(name)"
       guard content("\(folder)/name") == "hci\(number)" else { continue }

@@ -1,15 +1,15 @@
 import Glibc
 import SystemIO
 
-/// A program that has raw HCI sockets open, so that it can scan, advertise or end another program's scan.
+/// A program with open raw HCI sockets, which can scan, advertise or end another program's scan.
 package struct BluetoothUser: Sendable, Hashable {
   package let process: Int32
-  /// The kernel's name of it, at most 15 bytes.
+  /// The kernel's name for it, at most 15 bytes.
   package let name: String
 
   /// The programs that this user may see. Only root sees the files of other users' processes.
   ///
-  /// The kernel does not tell which adapter a socket is bound to, nor its use.
+  /// The kernel does not say which adapter a socket is bound to, nor what it is used for.
   package static func others() -> [BluetoothUser] {
     let sockets = hciSockets()
     if sockets.isEmpty { return [] }
@@ -20,12 +20,13 @@ package struct BluetoothUser: Sendable, Hashable {
     }
   }
 
-  /// Whether a program of that name runs.
+  /// Whether a program with that name runs.
   package static func isRunning(_ name: String) -> Bool { processes().contains { self.name(of: $0) == name } }
 
-  /// As links in /proc show them: `socket:[4711]`.
+  /// In the form of the links in /proc: `socket:[4711]`.
   private static func hciSockets() -> Set<String> {
-    // net/bluetooth/af_bluetooth.c, bt_seq_show: a heading, then a line each, the inode in the sixth place.
+    // net/bluetooth/af_bluetooth.c, bt_seq_show: a heading, then one line per socket, with the inode in the sixth
+    // column.
     guard let table = try? Files.read("/proc/net/hci") else { return [] }
     let lines = String(decoding: table, as: UTF8.self).split(separator: "\n").dropFirst()
     return Set(

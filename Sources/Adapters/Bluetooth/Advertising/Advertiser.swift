@@ -3,20 +3,20 @@ import SystemIO
 
 /// A controller that sends iBeacon frames, each every 100 ms, until it has to stop.
 ///
-/// A Bluetooth 5 controller has an advertising set for each beacon; an older controller can send one beacon. The
+/// A Bluetooth 5 controller has an advertising set for each beacon; an older controller can send only one beacon. The
 /// commands are of the same kind as those for scanning, extended or legacy: after one kind, a controller refuses the
 /// other (Core 5.4, Vol 4, Part E, 3.1.1).
 ///
 /// **An adapter of this machine** is shared with bluetoothd and with every program that has a raw socket. So its sets
-/// get handles that other programs are unlikely to use, and only those are touched. A Bluetooth 4 controller can
-/// advertise for one program only: the last that asked. If something ended the advertising meanwhile (a reset, or
-/// bluetoothd), the next `update` begins it again.
+/// get handles that other programs are unlikely to use, and no other sets are touched. A Bluetooth 4 controller can
+/// advertise for only one program: the last that asked. If something ended the advertising meanwhile (a reset, or
+/// bluetoothd), the next `update` starts it again.
 ///
-/// **Threads.** It has none. One thread makes it, updates it and closes it.
+/// **Threads.** It has no threads. One thread creates, updates and closes it.
 package final class Advertiser {
   /// Linux numbers bluetoothd's sets from 1.
   private static let firstHandle: UInt8 = 0xE0
-  /// A vehicle has two sides. A killed program may have left so many sets.
+  /// A vehicle has two sides, so a killed program may have left this many sets.
   private static let mostBeacons = 2
 
   private let controller: HCIController
@@ -49,7 +49,7 @@ package final class Advertiser {
 
   deinit { close() }
 
-  /// Readable when the controller has sent something: then call `check`. It is lent, not to be read or closed.
+  /// Readable when the controller has sent something: then call `check`. The caller must not read or close it.
   package var descriptor: Int32 { controller.descriptor }
 
   /// Reads what the controller has sent.
@@ -59,18 +59,18 @@ package final class Advertiser {
     while try controller.receive(until: .now, interruption) != nil {}
   }
 
-  /// Gives the beacons other frames, without a pause between the old and the new. Only a Bluetooth 4 controller pauses
-  /// for some milliseconds.
+  /// Gives the beacons new frames, without a pause in between. Only a Bluetooth 4 controller pauses for some
+  /// milliseconds.
   ///
-  /// To be called now and then even if nothing has changed: it begins again what another program has ended.
+  /// Call this now and then even if nothing has changed: it restarts what another program has ended.
   ///
   /// - Parameter beacons: as many as at the start.
-  /// - Throws: `RadioError`; after any but `.interrupted` the beacons may be off the air.
+  /// - Throws: `RadioError`; after any error except `.interrupted` the beacons may be off the air.
   package func update(_ beacons: [IBeacon]) throws(RadioError) {
     precondition(beacons.count == data.count, "another number of beacons")
     data = beacons.map(\.advertisingData)
-    // An old controller's beacon has no handle. After a reset, or when another program uses it, it still accepts data,
-    // and would send them connectable (7.8.5: ADV_IND is the default), every 1.28 s.
+    // An old controller's beacon has no handle. After a reset, or if another program uses it, the controller still
+    // accepts data, but would send it connectable (7.8.5: ADV_IND is the default), and only every 1.28 s.
     guard extended else { return try begin() }
     do {
       try setData()
@@ -79,14 +79,14 @@ package final class Advertiser {
       return try begin()
     }
     do {
-      // Some controllers refuse this with 0x0C when it is already on.
+      // Some controllers refuse this with 0x0C if the set is already enabled.
       try setEnable(true)
     } catch .refused {}
   }
 
   /// Takes the beacons off the air, and waits for the controller to confirm it (1 s at most for each command).
   ///
-  /// Idempotent; `deinit` does the same. After it, nothing else may be called.
+  /// Idempotent; `deinit` does the same. After that, no other method may be called.
   package func close() {
     guard isOn else { return }
     isOn = false
@@ -96,7 +96,7 @@ package final class Advertiser {
   // MARK: - Commands
 
   private func begin() throws(RadioError) {
-    // A program that was killed leaves the controller advertising, and then the controller accepts no parameters.
+    // A killed program leaves the controller advertising, and then the controller accepts no parameters.
     end(timeout: .seconds(5), interruption)
     if extended {
       for (handle, address) in zip(handles, addresses) {
@@ -107,7 +107,7 @@ package final class Advertiser {
       try controller.request(.setRandomAddress(addresses[0]), interruption)
       try controller.request(.setAdvertisingParameters(.random), interruption)
     } else {
-      // The random address of a shared controller is the kernel's, which uses it to scan and to connect.
+      // The random address of a shared controller belongs to the kernel, which scans and connects with it.
       try controller.request(.setAdvertisingParameters(.public), interruption)
     }
     try setData()
@@ -137,7 +137,7 @@ package final class Advertiser {
       _ = try? controller.request(.setAdvertisingEnable(false), timeout: timeout, interruption)
       return
     }
-    // One by one: for a set that does not exist the whole command is refused. Only a set that is off can be removed.
+    // One by one: if one set does not exist, the whole command is refused. A set must be disabled before it is removed.
     for index in 0..<Self.mostBeacons {
       let handle = Self.firstHandle + UInt8(index)
       for command in [.setExtendedAdvertisingEnable(false, sets: [handle]), HCICommand.removeAdvertisingSet(handle)] {
@@ -152,7 +152,7 @@ package final class Advertiser {
     }
   }
 
-  /// 46 random bits; the two highest say that it is a static one (Core 5.4, Vol 6, Part B, 1.3.2.1).
+  /// 46 random bits; the two highest bits mark a static address (Core 5.4, Vol 6, Part B, 1.3.2.1).
   private static func randomStaticAddress() -> [UInt8] {
     var address = (0..<6).map { _ in UInt8.random(in: 0...255) }
     address[5] |= 0xC0

@@ -2,25 +2,25 @@ package import Domain
 import Ranging
 package import SystemIO
 
-/// An adapter that calls a vehicle: it advertises one frame after the other, each with an address of its own where the
-/// controller can, so that nobody follows the device by them.
+/// An adapter that calls a vehicle: it advertises one frame after the other. If the controller can, each frame has a
+/// new address, so that nobody can follow the device by its addresses.
 ///
-/// Nobody can connect. **Threads.** It has none: one thread makes it, uses it and closes it.
+/// Nobody can connect. **Threads.** It has no threads: one thread creates, uses and closes it.
 package protocol Caller: AnyObject {
   /// Sends a frame from now on, in place of the one before.
   ///
-  /// - Throws: `RadioError`; after any but `.interrupted` nothing may be on the air.
+  /// - Throws: `RadioError`; after any error except `.interrupted` nothing may be on the air.
   func call(_ frame: UUID) throws(RadioError)
 
   /// Ends the sending, and waits for the controller or bluetoothd to confirm it (1 s at most for each command).
   ///
-  /// Idempotent; `deinit` does the same. After it, nothing else may be called.
+  /// Idempotent; `deinit` does the same. After that, no other method may be called.
   func close()
 }
 
 extension RadioSpec {
-  /// Prepares to call; nothing is on the air yet. The same adapter may scan meanwhile, but for a controller at the end
-  /// of a stream, which has one connection.
+  /// Prepares to call; nothing is on the air yet. The same adapter may scan meanwhile, except a controller at the end
+  /// of a stream, which has only one connection.
   ///
   /// - Throws: `RadioError`, also `cannotAdvertise` and `tooFewSets`.
   package func caller(interruption: Interruption? = nil) throws(RadioError) -> any Caller {
@@ -33,9 +33,9 @@ extension RadioSpec {
   }
 }
 
-/// A controller that calls by Bluetooth 5's commands or, where it has none of them, by the older ones.
+/// A controller that calls with Bluetooth 5's commands or, if it lacks them, with the older ones.
 final class HCICaller: Caller {
-  /// Beacons of the same machine have those before it.
+  /// The beacons of the same machine have the handles before it.
   private static let handle: UInt8 = 0xE8
   /// How long a frame is sent if nothing follows, because the program was killed: 10 s, in units of 10 ms.
   private static let duration: UInt16 = 1000
@@ -59,12 +59,12 @@ final class HCICaller: Caller {
     let data = CallFrame.advertisingData(frame)
     let wasOn = isOn
     if !wasOn {
-      // A program that was killed leaves the controller advertising, and then the controller accepts no parameters.
+      // A killed program leaves the controller advertising, and then the controller accepts no parameters.
       end(timeout: .seconds(5), interruption)
       try prepare()
     }
     if extended {
-      // Allowed while it sends, because nobody can connect (7.8.52).
+      // Allowed while it sends, because the set is not connectable (7.8.52).
       try controller.request(.setRandomAddress(Self.randomAddress(), set: Self.handle), interruption)
       try controller.request(.setExtendedAdvertisingData(data, set: Self.handle), interruption)
     } else {
@@ -79,13 +79,14 @@ final class HCICaller: Caller {
     }
   }
 
-  /// Enables the set. Where it is enabled, the duration begins again, and only now the new address counts (7.8.56).
+  /// Enables the set. If it is already enabled, the duration starts again, and the new address takes effect now
+  /// (7.8.56).
   private func enable(again: Bool) throws(RadioError) {
     let enable = HCICommand.setExtendedAdvertisingEnable(true, sets: [Self.handle], duration: Self.duration)
     do {
       try controller.request(enable, interruption)
     } catch .refused where again {
-      // Some controllers refuse this with 0x0C when it is already on.
+      // Some controllers refuse this with 0x0C if the set is already enabled.
       try controller.request(.setExtendedAdvertisingEnable(false, sets: [Self.handle]), interruption)
       try controller.request(enable, interruption)
     }
@@ -106,8 +107,8 @@ final class HCICaller: Caller {
     do {
       try controller.request(address, interruption)
     } catch .refused {
-      // While it scans, an old controller takes no new address (7.8.4). The adapter's own would name the device for
-      // ever, so the scan pauses. The kernel takes note of the address, and sets its own before it uses one.
+      // While it scans, an old controller accepts no new address (7.8.4). The adapter's own address would identify the
+      // device permanently, so the scan pauses. The kernel notes the address, and sets its own before it uses one.
       try controller.request(.setScanEnable(false, extended: false), interruption)
       defer { _ = try? controller.request(.setScanEnable(true, extended: false), interruption) }
       try controller.request(address, interruption)
@@ -134,8 +135,7 @@ final class HCICaller: Caller {
     }
   }
 
-  /// 46 random bits; the two highest say that it is a private one that nobody can resolve (Core 5.4, Vol 6, Part B,
-  /// 1.3.2.2).
+  /// 46 random bits; the two highest bits mark a non-resolvable private address (Core 5.4, Vol 6, Part B, 1.3.2.2).
   private static func randomAddress() -> [UInt8] {
     var address = (0..<6).map { _ in UInt8.random(in: 0...255) }
     address[5] &= 0x3F

@@ -29,7 +29,7 @@ extension RadioSpec {
     }
   }
 
-  /// Finds out, without changing anything, whether an adapter of this machine could send so many beacons.
+  /// Finds out, without changing anything, whether an adapter of this machine could send that many beacons.
   package func checkAdvertising(_ beacons: Int) throws(RadioError) {
     try abilities()?.check(beacons, radio: description)
   }

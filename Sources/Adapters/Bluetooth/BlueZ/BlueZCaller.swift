@@ -1,15 +1,14 @@
 import Domain
 import SystemIO
 
-/// An adapter that bluetoothd calls with for us, without any privilege (BlueZ's doc/advertising-api.txt).
+/// An adapter that calls through bluetoothd, without any privilege (BlueZ's doc/advertising-api.txt).
 ///
-/// Each frame is an advertisement of its own, of type `broadcast`: the kernel gives each a new address that nobody can
-/// resolve.
+/// Each frame is a separate advertisement of type `broadcast`: the kernel gives each one a new non-resolvable address.
 final class BlueZCaller: Caller {
   private static let manager = "org.bluez.LEAdvertisingManager1"
   private static let advertisement = "org.bluez.LEAdvertisement1"
   private static let properties = "org.freedesktop.DBus.Properties"
-  /// Milliseconds between two packets. The kernel's own, 1.28 s, would be three in a call.
+  /// Milliseconds between two packets. The kernel's default, 1.28 s, would allow only three in a call.
   private static let interval: UInt32 = 100
 
   private let name: String
@@ -19,7 +18,7 @@ final class BlueZCaller: Caller {
   private var number = 0
   private var registered: String?
 
-  /// What bluetoothd is told when it asks.
+  /// The answers to bluetoothd's questions.
   private final class Content {
     var frame: UUID?
     var path = ""
@@ -71,10 +70,10 @@ final class BlueZCaller: Caller {
     }
   }
 
-  /// Whoever asks may know: it is on the air.
+  /// Anyone may ask, because the content is on the air.
   private static func answer(_ call: BusMessage, _ content: Content, _ bus: SystemBus) -> Bool {
     guard call.path == content.path, let frame = content.frame else { return false }
-    // bluetoothd does not need the advertisement any more.
+    // bluetoothd no longer needs the advertisement.
     if call.isCall(advertisement, "Release") {
       bus.reply(to: call)
       return true

@@ -2,13 +2,14 @@ import Domain
 import Ranging
 import SystemIO
 
-/// An adapter that bluetoothd scans with for us, without any privilege (BlueZ's doc/adapter-api.txt, device-api.txt).
+/// An adapter that scans through bluetoothd, without any privilege (BlueZ's doc/adapter-api.txt, device-api.txt).
 ///
 /// bluetoothd lets the controller report each device once in a scan (5.66: once in 10 s), even if all duplicates are
-/// asked for. A changed filter makes it start the scan again, and then each device is reported once more. So a part of
-/// the filter that excludes nothing is changed back and forth: two readings a second instead of one in ten.
+/// requested. When the filter changes, bluetoothd restarts the scan, and each device is reported once more. So this
+/// program alternates a part of the filter that excludes nothing. That gives two readings per second instead of one in
+/// ten seconds.
 ///
-/// `AdvertisementMonitor1` would not be better: it is experimental (`bluetoothd -E`), and tells an RSSI only when it
+/// `AdvertisementMonitor1` would not be better: it is experimental (`bluetoothd -E`), and reports an RSSI only if it
 /// differs from the last by 8 dB or more.
 final class BlueZRadio: Radio {
   private let name: String
@@ -24,7 +25,7 @@ final class BlueZRadio: Radio {
   /// How long a scan lasts. Each scan gives one reading.
   private static let period = Duration.milliseconds(500)
   private var nextPeriod = ContinuousClock.now
-  /// Devices below this level, dBm, are not reported. No receiver reaches either value.
+  /// Devices below this level, dBm, are not reported. No receiver reaches either of the two values.
   private var threshold: Int16 = -127
 
   private static let service = "org.bluez"
@@ -56,7 +57,7 @@ final class BlueZRadio: Radio {
     let end = deadline.map(clock.instant)
     while true {
       if let first = heard.first {
-        // It was already in the socket, but was heard after this deadline.
+        // It was already in the socket, but it was heard after this deadline.
         if let deadline, first.time > deadline { return .deadline(first.time) }
         _ = heard.popFirst()
         return .heard(first)
@@ -69,7 +70,7 @@ final class BlueZRadio: Radio {
         throw RadioError(error, radio: name)
       }
       if let message { read(message) }
-      // Also while useless messages keep coming.
+      // Applies also while useless messages keep coming.
       if let end, end <= .now, heard.first == nil { return .deadline(clock.now) }
     }
   }
@@ -93,7 +94,7 @@ final class BlueZRadio: Radio {
     }
   }
 
-  /// Begins a scan, or begins it again. This also notices what happened to bluetoothd or to the adapter.
+  /// Starts or restarts a scan. This also shows what happened to bluetoothd or to the adapter.
   private func scan() throws(RadioError) {
     do {
       try begin()
@@ -151,7 +152,7 @@ final class BlueZRadio: Radio {
     }()
   }
 
-  /// A report of the controller brings both. If one is missing, the other did not come from a report.
+  /// A report from the controller has both values. If one is missing, the other did not come from a report.
   private func add(_ properties: DeviceProperties, of device: String) {
     guard device.hasPrefix("\(path)/dev_"), let address = DeviceAddress(path: device),
       let rssi = properties.rssi, let data = properties.advertisingData

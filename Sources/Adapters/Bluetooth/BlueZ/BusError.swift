@@ -1,18 +1,18 @@
-/// What can go wrong on the system bus.
+/// An error on the system bus.
 enum BusError: Error, Equatable {
   case interrupted
-  /// libsystemd cannot be loaded, or there is no bus. The reason is the system's.
+  /// libsystemd cannot be loaded, or there is no bus. The reason is from the system.
   case unavailable(reason: String)
   /// The bus went away.
   case disconnected(reason: String)
   /// There was no reply in time.
   case noReply
-  /// The reply is an error, of this name.
+  /// The reply is an error with this name.
   case failed(name: String, message: String)
 }
 
 extension RadioError {
-  /// What an error on the bus means for a radio.
+  /// The meaning of a bus error for a radio.
   ///
   /// - Parameter method: the called method of bluetoothd.
   init(_ error: BusError, radio: String, method: String = "AddMatch") {
@@ -24,7 +24,7 @@ extension RadioError {
       case .noReply: .noAnswer(radio: radio, command: method)
       case .failed("org.freedesktop.DBus.Error.ServiceUnknown", _),
         .failed("org.freedesktop.DBus.Error.NameHasNoOwner", _),
-        // It went away before it answered.
+        // bluetoothd went away before it answered.
         .failed("org.freedesktop.DBus.Error.NoReply", _):
         .noBluetoothDaemon(radio: radio)
       case .failed("org.freedesktop.DBus.Error.UnknownObject", _),

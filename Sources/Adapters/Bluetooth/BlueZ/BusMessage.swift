@@ -1,9 +1,9 @@
 import CSystemd
 
-/// A message on the bus, which is written or read from its beginning to its end (sd_bus_message_append_basic(3),
+/// A message on the bus, written or read from beginning to end (sd_bus_message_append_basic(3),
 /// sd_bus_message_read_basic(3)). Types are those of the D-Bus specification, "Type System".
 final class BusMessage {
-  /// It has other contents than were expected.
+  /// The content is not as expected.
   struct Malformed: Error {}
 
   let pointer: OpaquePointer
@@ -21,7 +21,7 @@ final class BusMessage {
 
   var path: String { library.messageGetPath(pointer).map { String(cString: $0) } ?? "" }
 
-  /// The unique name of who sent it, which the bus vouches for.
+  /// The unique name of the sender, which the bus guarantees.
   var sender: String { library.messageGetSender(pointer).map { String(cString: $0) } ?? "" }
 
   func isSignal(_ interface: String, _ member: String) -> Bool {
@@ -34,13 +34,13 @@ final class BusMessage {
     library.messageIsMethodCall(pointer, interface, member) > 0
   }
 
-  /// The number of the call that it replies to.
+  /// The number of the call that this message answers.
   var replyCookie: UInt64? {
     var cookie: UInt64 = 0
     return library.messageGetReplyCookie(pointer, &cookie) >= 0 ? cookie : nil
   }
 
-  /// What it says if it is an error.
+  /// The error in the message, if it is an error.
   var failure: BusError? {
     guard let error = library.messageGetError(pointer)?.pointee, let name = error.name else { return nil }
     return .failed(name: String(cString: name), message: error.message.map { String(cString: $0) } ?? "")
@@ -48,7 +48,7 @@ final class BusMessage {
 
   // MARK: - Writing
 
-  // Strings are passed themselves, other values by where they are.
+  // Strings are passed directly, other values by pointer.
   func append(_ text: String) { text.withCString { append("s", $0) } }
 
   func append(path: String) { path.withCString { append("o", $0) } }
@@ -82,7 +82,7 @@ final class BusMessage {
     expect(library.messageAppendBasic(pointer, CChar(type.value), value))
   }
 
-  /// Building a message fails only for a wrong type, which would be our mistake, or for lack of memory.
+  /// Building a message fails only for a wrong type, which would be a mistake in this program, or for lack of memory.
   private func expect(_ result: Int32) { precondition(result >= 0, "sd-bus: \(result)") }
 
   // MARK: - Reading
@@ -117,7 +117,7 @@ final class BusMessage {
     guard library.messageSkip(pointer, types) > 0 else { throw Malformed() }
   }
 
-  /// What a variant holds, which has to be of this type.
+  /// The content of a variant, which must have this type.
   func variant<Value>(
     _ type: String, _ body: () throws(Malformed) -> Value
   ) throws(Malformed) -> Value {

@@ -1,4 +1,4 @@
-/// The properties of a device that a controller would report, as bluetoothd tells them: `org.bluez.Device1`.
+/// The properties of a device that a controller would report, in bluetoothd's form: `org.bluez.Device1`.
 struct DeviceProperties {
   private(set) var rssi: Int8?
   /// The received AD structures with a manufacturer's data.

@@ -1,10 +1,10 @@
 import CSystemd
 import Glibc
 
-/// The functions of sd-bus(3) that are used.
+/// The functions of sd-bus(3) that this program uses.
 ///
-/// libsystemd brings libraries for compression and cryptography with it. To link them all would make every start of the
-/// program slower by a seventh, so it is loaded when a radio needs it.
+/// libsystemd depends on libraries for compression and cryptography. Linking them all would slow down every start of
+/// the program by a seventh, so libsystemd is loaded when a radio needs it.
 struct SDBus {
   let openSystem: sd_bus_open_system_f
   let closeUnref: sd_bus_close_unref_f
@@ -31,7 +31,7 @@ struct SDBus {
   let replyMethodErrno: sd_bus_reply_method_errno_f
   let messageUnref: sd_bus_message_unref_f
 
-  /// Why there is no libsystemd, in the loader's words.
+  /// Why libsystemd cannot be loaded, in the loader's words.
   struct Missing: Error { let reason: String }
 
   init() throws(Missing) {

@@ -9,9 +9,9 @@ final class SystemBus {
   private let interruption: Interruption?
   /// Messages that came while a call waited for its reply.
   private var setAside: ArraySlice<BusMessage> = []
-  /// Answers others' calls; false for one that there is no answer to.
+  /// Answers other programs' calls; returns false if there is no answer.
   private let answer: (SystemBus, BusMessage) -> Bool
-  /// When there was last nothing to read: whatever is read now came later.
+  /// When there was last nothing to read: everything that is read now came later.
   private(set) var emptied = ContinuousClock.now
 
   init(
@@ -26,12 +26,12 @@ final class SystemBus {
     bus = pointer
   }
 
-  // Nothing waits to be sent: each call had its reply, or was given up.
+  // Nothing waits to be sent: each call had its reply, or was abandoned.
   deinit { _ = library.closeUnref(bus) }
 
   /// Calls a method and waits for its reply.
   ///
-  /// - Parameter arguments: appends them.
+  /// - Parameter arguments: appends the arguments.
   func call(
     _ member: String, of interface: String, at path: String, on destination: String, timeout: Duration = .seconds(5),
     _ arguments: (BusMessage) -> Void = { _ in }
@@ -40,14 +40,14 @@ final class SystemBus {
     let status = library.messageNewMethodCall(bus, &pointer, destination, path, interface, member)
     guard status >= 0, let pointer else { throw .disconnected(reason: Self.reason(status)) }
     let call = BusMessage(adopting: pointer, library)
-    // Only the administrator starts services.
+    // Only the administrator may start services.
     _ = library.messageSetAutoStart(pointer, 0)
     arguments(call)
     var cookie: UInt64 = 0
     _ = try check(library.send(bus, pointer, &cookie))
 
     let deadline = ContinuousClock.now + timeout
-    // Anyone may send us signals, without end.
+    // Any program may send signals without end.
     while let message = try next(until: deadline) {
       if message.replyCookie == cookie {
         if let failure = message.failure { throw failure }

@@ -1,14 +1,14 @@
 package import Domain
 import Encoding
 
-/// Reads HCI events out of a btsnoop file, piece by piece.
+/// Reads HCI events from a btsnoop file, piece by piece.
 ///
-/// The format is that of RFC 1761 with data link types of its own: H4 (1002: Android, and Wireshark), the Linux monitor
-/// (2001: `btmon -w`) and bare HCI (1001), which both have the kind of packet in the flags.
+/// The format is that of RFC 1761 with its own data link types: H4 (1002: Android, and Wireshark), the Linux monitor
+/// (2001: `btmon -w`) and bare HCI (1001). The last two have the packet type in the flags.
 package struct BTSnoopDecoder: Sendable {
-  /// Why decoding cannot go on.
+  /// Why decoding cannot continue.
   package enum Defect: Error, Equatable {
-    /// The file is something else, or holds packets of another kind.
+    /// The file has another format, or contains packets of another kind.
     case notACapture(reason: String)
     /// At this byte of the file, something else was expected.
     case damaged(offset: UInt64, expected: String)
@@ -24,27 +24,27 @@ package struct BTSnoopDecoder: Sendable {
   private static let recordHeader = 24
   /// The longest HCI packet: ACL data of 65,535 bytes, its header of 4, and the packet type.
   package static let maximumPacket = 65_540
-  /// What a file begins with.
+  /// The first bytes of a file.
   static let magic = Array("btsnoop\0".utf8)
-  /// 1970-01-01 in microseconds since the year 0, from which btsnoop counts.
+  /// 1970-01-01 in btsnoop's time: microseconds since the year 0.
   static let epoch: Int64 = 0x00DC_DDB3_0F2F_8000
-  /// The times that are accepted, microseconds: the years 0 to 9999. Their differences cannot overflow an `Int64`.
+  /// The accepted times, microseconds: the years 0 to 9999. Their differences cannot overflow an `Int64`.
   private static let times = 0..<epoch + 253_402_300_800_000_000
 
-  /// The next record, or the file header, and what follows it.
+  /// The next record or the file header, and the bytes after it.
   private var buffer = StreamBuffer()
   /// Known when the file header has been read.
   private var dataLink: DataLink?
 
   package init() {}
 
-  /// Adds what was read.
+  /// Adds bytes of the file.
   package mutating func append(_ new: UnsafeRawBufferPointer) { buffer.append(new) }
 
-  /// Hands over the next record: when it was recorded, and the event packet from its event code on. That is empty for
-  /// commands and data, and may be cut short, because captures can be limited to so many bytes a packet.
+  /// Passes on the next record: its time, and the event packet from its event code on. The packet is empty for commands
+  /// and data. It may be cut short, because captures can limit the bytes of each packet.
   ///
-  /// - Returns: what `body` returned, or nil when the record is not all there yet.
+  /// - Returns: what `body` returned, or nil if the record is not complete yet.
   package mutating func next<Result>(
     _ body: (_ time: UnixTime, _ event: Span<UInt8>) -> Result
   ) throws(Defect) -> Result? {
@@ -83,7 +83,7 @@ package struct BTSnoopDecoder: Sendable {
     return body(UnixTime(microseconds: time - Self.epoch), buffer.bytes.span.extracting(event))
   }
 
-  /// To be called when there are no more bytes: throws if the file ends in the middle of something.
+  /// Must be called at the end of the bytes: throws if the file ends in the middle of something.
   package func finish() throws(Defect) {
     let left = buffer.count
     if dataLink == nil {
@@ -98,10 +98,10 @@ package struct BTSnoopDecoder: Sendable {
     }
   }
 
-  /// Where the next record begins in the file.
+  /// The position of the next record in the file.
   private var offset: UInt64 { buffer.offset }
 
-  /// A big-endian number in the record or header that comes next.
+  /// A big-endian number in the next record or header.
   private func word(_ at: Int) -> UInt32 {
     UInt32(bigEndianBytes: buffer.bytes[buffer.position + at..<buffer.position + at + 4])
   }
@@ -118,7 +118,7 @@ package struct BTSnoopDecoder: Sendable {
     return link
   }
 
-  /// What a file is that is not btsnoop, by its first bytes.
+  /// The format of a file that is not btsnoop, guessed from its first bytes.
   private var guess: String {
     let others: [(magic: [UInt8], name: String)] = [
       ([0x0A, 0x0D, 0x0D, 0x0A], "pcapng"),

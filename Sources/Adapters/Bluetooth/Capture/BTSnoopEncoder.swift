@@ -5,16 +5,16 @@ package import Ranging
 /// Writes advertisements as a btsnoop file (RFC 1761 with data link type 1002, H4), for `BTSnoopDecoder`, btmon and
 /// Wireshark.
 ///
-/// Whatever radio heard it, an advertisement becomes the event with which a controller would have reported it. What
-/// an `Advertisement` does not hold is filled in: the kind of address is random, as it is of nearly all beacons.
+/// For any radio, an advertisement becomes the event by which a controller would have reported it. Data that an
+/// `Advertisement` lacks is filled in: the address type is random, as for nearly all beacons.
 package enum BTSnoopEncoder {
   /// The first 16 bytes of a file.
   package static let fileHeader = BTSnoopDecoder.magic + UInt32(1).bigEndianBytes + UInt32(1002).bigEndianBytes
 
-  /// The most that a report holds (Core 5.4, Vol 4, Part E, 7.7.65.13); what is longer is cut.
+  /// The largest data of a report (Core 5.4, Vol 4, Part E, 7.7.65.13); longer data is cut.
   private static let maximumData = 229
 
-  /// A record of one report: a legacy one (7.7.65.2) where the data fit, else an extended one (7.7.65.13).
+  /// A record of one report: a legacy one (7.7.65.2) if the data fits, else an extended one (7.7.65.13).
   package static func record(of advertisement: Advertisement) -> [UInt8] {
     let data = advertisement.data.prefix(maximumData)
     let address = (0..<6).map { UInt8(truncatingIfNeeded: advertisement.address.value >> (8 * $0)) }
@@ -34,7 +34,7 @@ package enum BTSnoopEncoder {
     return record([0x04, 0x3E, UInt8(report.count)] + report, at: advertisement.time)
   }
 
-  /// A record of nothing but a time: Command Complete for no command (7.7.14), of which every reader takes no notice.
+  /// A record that only carries a time: Command Complete for no command (7.7.14), which every reader ignores.
   package static func mark(at time: UnixTime) -> [UInt8] { record([0x04, 0x0E, 3, 1, 0x00, 0x00], at: time) }
 
   private static func record(_ packet: [UInt8], at time: UnixTime) -> [UInt8] {

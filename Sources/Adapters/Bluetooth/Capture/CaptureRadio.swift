@@ -3,7 +3,7 @@ import Glibc
 import Ranging
 import SystemIO
 
-/// A recording, replayed as fast as it can be read. One chunk and one record of it are in memory.
+/// A recording, replayed as fast as it can be read. Only one chunk and one record of it are in memory.
 final class CaptureRadio: Radio {
   private let path: String
   private let interruption: Interruption?
@@ -16,7 +16,7 @@ final class CaptureRadio: Radio {
   private var decoder = BTSnoopDecoder()
   private var heard = HeardQueue()
 
-  /// The bytes that are read at a time.
+  /// The buffer for one read.
   private let chunk = UnsafeMutableRawBufferPointer.allocate(byteCount: 65536, alignment: 1)
 
   /// Opens the capture and reads its header and its first record.
@@ -29,7 +29,7 @@ final class CaptureRadio: Radio {
       file =
         path == "-"
         ? Descriptor(adopting: try check("read", "standard input") { fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) })
-        // Not blocking: a named pipe opens immediately, and the later wait can be ended by a signal.
+        // Non-blocking: a named pipe opens immediately, and a signal can end the later wait.
         : try Descriptor.open(path, O_RDONLY | O_NONBLOCK)
     } catch {
       throw .file(error)

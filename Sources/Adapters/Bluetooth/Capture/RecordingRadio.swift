@@ -2,18 +2,18 @@ package import Domain
 import Glibc
 import SystemIO
 
-/// Wraps another radio, and writes everything that it tells to a btsnoop file before handing it on.
+/// Wraps another radio, and writes every event to a btsnoop file before passing it on.
 ///
-/// The file keeps the radio's clock: it has a mark at the radio's start, at each deadline that passed, and at the
-/// radio's end. So a replay that is asked for the same deadlines gives the same answers at the same times.
+/// The file preserves the radio's clock: it has a mark at the radio's start, at each passed deadline, and at the
+/// radio's end. So a replay with the same deadlines gives the same answers at the same times.
 package final class RecordingRadio: Radio {
   private let radio: any Radio
   private let path: String
   private let file: Descriptor
-  /// Bytes of whole records.
+  /// The size of the complete records, bytes.
   private var length: off_t = 0
 
-  /// - Parameter path: the file must not exist yet. Only its owner may read it: it tells who was near.
+  /// - Parameter path: the file must not exist yet. Only its owner may read it, because it shows who was near.
   /// - Throws: `RadioError.file`; then the radio is closed.
   package init(_ radio: any Radio, to path: String) throws(RadioError) {
     self.radio = radio
@@ -28,7 +28,7 @@ package final class RecordingRadio: Radio {
       try write(BTSnoopEncoder.fileHeader)
       try write(BTSnoopEncoder.mark(at: radio.start))
     } catch {
-      // An empty file would be in the way of the next attempt.
+      // An empty file would obstruct the next attempt.
       unlink(path)
       radio.close()
       throw error
@@ -37,7 +37,7 @@ package final class RecordingRadio: Radio {
 
   package var start: UnixTime { radio.start }
 
-  /// - Throws: also `RadioError.file` when the record cannot be written; the file then ends with the record before.
+  /// - Throws: also `RadioError.file` if the record cannot be written; the file then ends with the record before.
   package func next(until deadline: UnixTime?) throws(RadioError) -> RadioEvent {
     let event = try radio.next(until: deadline)
     switch event {

@@ -1,19 +1,19 @@
 package import SystemIO
 
-/// What a controller's Bluetooth Low Energy can do.
+/// The Bluetooth Low Energy features of a controller.
 package struct ControllerAbilities: Sendable, Equatable {
   /// Whether it has Bluetooth 5's extended commands for scanning and advertising.
   package let isExtended: Bool
-  /// How many beacons it can send at a time.
+  /// How many beacons it can send at the same time.
   package let advertisingSets: Int
 }
 
 extension RadioSpec {
-  /// Asks an adapter of this machine what it can do, without changing anything about it.
+  /// Reads the abilities of an adapter of this machine, without changing anything.
   ///
   /// - Parameter interruption: ends every wait.
   /// - Returns: nil for other radios: a controller at the end of a stream would have to be reset first.
-  /// - Throws: `RadioError`, as when it is opened.
+  /// - Throws: `RadioError`, as for opening.
   package func abilities(interruption: Interruption? = nil) throws(RadioError) -> ControllerAbilities? {
     guard case .hci(let index) = self else { return nil }
     return try HCIController(HCISocket(adapter: index, hears: false)).abilities(interruption)
@@ -21,7 +21,7 @@ extension RadioSpec {
 }
 
 extension HCIController {
-  /// Asks the controller what it can do. It is initialised first if no other program uses it.
+  /// Reads the controller's abilities. Initialises it first if no other program uses it.
   func abilities(_ interruption: Interruption?) throws(RadioError) -> ControllerAbilities {
     let isExtended = try initialize(interruption)
     let sets = isExtended ? try request(.readNumberOfAdvertisingSets, interruption).first ?? 0 : 1
@@ -30,8 +30,8 @@ extension HCIController {
 }
 
 extension HCIController {
-  /// Prepares a controller that is ours alone for Low Energy commands and reports. The kernel has prepared a shared
-  /// one.
+  /// Prepares a controller that no other program uses for Low Energy commands and reports. The kernel has prepared a
+  /// shared controller.
   ///
   /// - Returns: whether it has Bluetooth 5's extended commands for scanning and advertising.
   /// - Throws: also `RadioError.noLowEnergy`.

@@ -1,9 +1,10 @@
-/// Cuts a byte stream from a controller into HCI packets (Core 5.4, Vol 4, Part A, 2).
+/// Splits a byte stream from a controller into HCI packets (Core 5.4, Vol 4, Part A, 2).
 ///
-/// H4 has no check sum and no mark where a packet begins. A byte that is no packet type therefore means that the
+/// H4 has no checksum and no mark at the beginning of a packet. So a byte that is not a packet type means that the
+/// stream is not H4 or that bytes were lost, and nothing after it can be trusted.
 /// stream is not H4 or that bytes were lost, and nothing after it can be trusted.
 package struct H4Deframer: Sendable {
-  /// A byte where a packet should begin, that begins none.
+  /// A byte at the beginning of a packet that is not a packet type.
   package struct Garbage: Error, Equatable {
     /// Bytes since the stream's beginning.
     package let offset: UInt64
@@ -19,16 +20,16 @@ package struct H4Deframer: Sendable {
 
   package init() {}
 
-  /// Adds what was read.
+  /// Adds bytes of the stream.
   package mutating func append(_ new: UnsafeRawBufferPointer) { buffer.append(new) }
 
-  /// The next event packet, from its event code on; other packets are passed over.
+  /// The next event packet, from its event code on; skips other packets.
   ///
-  /// - Returns: nil when it is not all there yet.
+  /// - Returns: nil if it is not complete yet.
   package mutating func nextEvent() throws(Garbage) -> [UInt8]? {
     while buffer.count > 0 {
       let (bytes, position) = (buffer.bytes, buffer.position)
-      // Where the length stands in the packet's header, and in how many bytes.
+      // The position and the size of the length field in the packet's header.
       let (lengthAt, lengthSize): (Int, Int)
       switch bytes[position] {
       case 0x02: (lengthAt, lengthSize) = (3, 2)  // ACL data

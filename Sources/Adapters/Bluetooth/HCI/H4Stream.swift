@@ -1,14 +1,14 @@
 import Glibc
 import SystemIO
 
-/// A controller at the other end of a local or TCP socket. It is ours alone while the connection lasts.
+/// A controller at the other end of a local or TCP socket. Only this program uses it while the connection lasts.
 final class H4Stream: HCILink {
   let name: String
   let needsInitialization = true
   private let socket: Descriptor
   private var deframer = H4Deframer()
   private(set) var emptied = ContinuousClock.now
-  /// When the socket was last empty; bytes that were read may still wait in the deframer.
+  /// When the socket was last empty; the deframer may still contain bytes.
   private var drained = ContinuousClock.now
 
   init(connectingTo address: StreamAddress, _ interruption: Interruption?) throws(RadioError) {
@@ -30,7 +30,7 @@ final class H4Stream: HCILink {
   var descriptor: Int32 { socket.number }
 
   func send(_ packet: [UInt8]) throws(RadioError) {
-    // A few bytes, with an answer before the next: they always fit into the socket's buffer.
+    // A few bytes, and an answer before the next packet: they always fit into the socket's buffer.
     let count = Glibc.send(socket.number, packet, packet.count, Int32(MSG_NOSIGNAL))
     guard count == packet.count else { throw .lost(radio: name, reason: SystemError("send").reason) }
   }

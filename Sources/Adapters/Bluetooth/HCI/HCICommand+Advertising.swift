@@ -1,19 +1,19 @@
-/// What a controller is told so that it sends advertisements of its own.
+/// The commands that make a controller send advertisements.
 ///
-/// They are ADV_NONCONN_IND (Core 5.4, Vol 6, Part B, 2.3.1.3), whichever commands ask for it: receivers of old
-/// listen for nothing else, and nobody can connect. Bluetooth 5's commands have a set for each beacon, the older ones
-/// one beacon in all.
+/// The advertisements are ADV_NONCONN_IND (Core 5.4, Vol 6, Part B, 2.3.1.3) with either kind of command: old receivers
+/// hear nothing else, and nobody can connect. Bluetooth 5's commands have one set per beacon; the older commands allow
+/// only one beacon.
 extension HCICommand {
-  /// 100 ms, in units of 625 µs: what Apple asks of an iBeacon, and the least that Bluetooth 4 allows.
+  /// 100 ms, in units of 625 µs: Apple's requirement for an iBeacon, and the minimum for Bluetooth 4.
   private static let interval: (low: UInt8, high: UInt8) = (160, 0)
   /// Channels 37, 38 and 39.
   private static let everyChannel: UInt8 = 0b111
   private static let nobodyInParticular = [UInt8](repeating: 0, count: 7)
   private static let everyScanner: UInt8 = 0
-  /// The most that a legacy advertisement holds (Vol 6, Part B, 2.3.1.3).
+  /// The largest data of a legacy advertisement (Vol 6, Part B, 2.3.1.3).
   static let maximumAdvertisingData = 31
 
-  /// Whose address the advertisements come from (7.8.5, Own_Address_Type).
+  /// The sender's address in the advertisements (7.8.5, Own_Address_Type).
   enum OwnAddress: UInt8 {
     case `public` = 0
     case random = 1
@@ -35,7 +35,7 @@ extension HCICommand {
         + nobodyInParticular + [everyChannel, everyScanner])
   }
 
-  /// 7.8.7. Allowed at any time; what is sent next has the new data.
+  /// 7.8.7. Allowed at any time; the next packet has the new data.
   static func setAdvertisingData(_ data: [UInt8]) -> HCICommand {
     let filling = [UInt8](repeating: 0, count: maximumAdvertisingData - data.count)
     return HCICommand("LE Set Advertising Data", 0x2008, [UInt8(data.count)] + data + filling)
@@ -51,7 +51,7 @@ extension HCICommand {
   /// 7.8.58
   static let readNumberOfAdvertisingSets = HCICommand("LE Read Number of Supported Advertising Sets", 0x203B)
 
-  /// 7.8.53. Makes the set where it is not there yet.
+  /// 7.8.53. Creates the set if it does not exist.
   static func setExtendedAdvertisingParameters(set handle: UInt8) -> HCICommand {
     // Bit 4: legacy PDUs. Without bit 0 and bit 1: neither connectable nor scannable.
     let properties: [UInt8] = [0x10, 0]
@@ -62,7 +62,7 @@ extension HCICommand {
       "LE Set Extended Advertising Parameters", 0x2036,
       [handle] + properties + wideInterval + wideInterval + [everyChannel, OwnAddress.random.rawValue]
         + nobodyInParticular
-        // Secondary channels, which legacy PDUs have no use for; advertising SID 0; no scan request notifications.
+        // Secondary channels, which legacy PDUs do not use; advertising SID 0; no scan request notifications.
         + [everyScanner, anyPower, oneMegabit, 0, oneMegabit, 0, 0])
   }
 
@@ -71,7 +71,7 @@ extension HCICommand {
     HCICommand("LE Set Advertising Set Random Address", 0x2035, [handle] + address)
   }
 
-  /// 7.8.54. Complete data, which alone are allowed while the set advertises.
+  /// 7.8.54. Complete data, the only kind that is allowed while the set advertises.
   static func setExtendedAdvertisingData(_ data: [UInt8], set handle: UInt8) -> HCICommand {
     let complete: UInt8 = 0x03
     let doNotFragment: UInt8 = 0x01
@@ -81,7 +81,7 @@ extension HCICommand {
 
   /// 7.8.56
   ///
-  /// - Parameter duration: how long each set advertises, in units of 10 ms; 0 for until it is disabled.
+  /// - Parameter duration: how long each set advertises, in units of 10 ms; 0 means until it is disabled.
   static func setExtendedAdvertisingEnable(
     _ enable: Bool, sets handles: [UInt8], duration: UInt16 = 0
   ) -> HCICommand {

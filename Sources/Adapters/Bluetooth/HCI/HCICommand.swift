@@ -2,7 +2,7 @@ import Encoding
 
 /// A command for a controller (Core 5.4, Vol 4, Part E, 5.4.1).
 struct HCICommand: Hashable, Sendable {
-  /// What the specification calls it, for messages.
+  /// Its name in the specification, for messages.
   let name: String
   /// OGF in the high 6 bits, OCF in the low 10.
   let opcode: UInt16
@@ -14,16 +14,15 @@ struct HCICommand: Hashable, Sendable {
     self.parameters = parameters
   }
 
-  /// As it goes over H4 and over the kernel's raw socket: packet type, opcode, length, parameters.
+  /// The form for H4 and for the kernel's raw socket: packet type, opcode, length, parameters.
   var packet: [UInt8] {
     [0x01] + opcode.littleEndianBytes + [UInt8(parameters.count)] + parameters
   }
 
-  /// Whether a controller that was given this command scans and reports every frame; nil if the command is about
-  /// something else.
+  /// Whether a controller scans and reports every frame after this command; nil if the command does not affect that.
   var scan: Bool? { Self.scan(after: packet.dropFirst()) }
 
-  /// What `scan` is for the command in a packet, which is given from its opcode on.
+  /// The same for the command in a packet, which begins with the opcode.
   static func scan(after packet: ArraySlice<UInt8>) -> Bool? {
     let bytes = Array(packet)
     guard bytes.count >= 3 else { return nil }
@@ -37,7 +36,7 @@ struct HCICommand: Hashable, Sendable {
   /// 7.3.2
   static let reset = HCICommand("Reset", 0x0C03)
 
-  /// 7.3.1. The default after a reset, and LE Meta (bit 61), which it lacks.
+  /// 7.3.1. The default after a reset, plus LE Meta (bit 61).
   static let setEventMask = HCICommand("Set Event Mask", 0x0C01, UInt64(0x2000_1FFF_FFFF_FFFF).littleEndianBytes)
 
   /// 7.4.3
@@ -53,8 +52,8 @@ struct HCICommand: Hashable, Sendable {
 
   /// How to scan: 7.8.10 and 7.8.64.
   ///
-  /// Passive: a beacon has no more to say when asked. The window is as long as the interval, so that the receiver is
-  /// never off; 60 ms (in units of 625 µs) on each of the three channels in turn.
+  /// Passive: a beacon has nothing to add in a scan response. The window is as long as the interval, so that the
+  /// receiver is never off: 60 ms (in units of 625 µs) on each of the three channels in turn.
   static func setScanParameters(extended: Bool) -> HCICommand {
     let passive: UInt8 = 0
     let publicAddress: UInt8 = 0
@@ -68,7 +67,7 @@ struct HCICommand: Hashable, Sendable {
       : HCICommand("LE Set Scan Parameters", 0x200B, [passive] + timing + [publicAddress, everyAdvertiser])
   }
 
-  /// 7.8.11 and 7.8.65. Every frame is reported, not one for each device: only so does the RSSI arrive.
+  /// 7.8.11 and 7.8.65. Reports every frame instead of one per device: otherwise no RSSI series arrives.
   static func setScanEnable(_ enable: Bool, extended: Bool) -> HCICommand {
     let everyFrame: UInt8 = 0
     return extended

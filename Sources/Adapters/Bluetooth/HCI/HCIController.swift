@@ -3,16 +3,16 @@ import SystemIO
 
 /// A controller as its host sees it: one command at a time, each with its answer, and events in between.
 ///
-/// libbluetooth's `hci_send_req` gives up after ten events that are not the answer. During a scan they arrive within
-/// milliseconds. It also works on the kernel's sockets only.
+/// libbluetooth's `hci_send_req` gives up after ten other events. During a scan they arrive within milliseconds. It
+/// also works only on the kernel's sockets.
 final class HCIController {
   private let link: any HCILink
-  /// How many commands it accepts now (Core 5.4, Vol 4, Part E, 4.4). The first needs no permission.
+  /// How many commands the controller accepts now (Core 5.4, Vol 4, Part E, 4.4). The first is always allowed.
   private var credits: UInt8 = 1
 
-  /// Whether it scans and reports every frame, by the last command that any program gave it.
+  /// Whether it scans and reports every frame, according to the last command from any program.
   private(set) var isScanning = false
-  /// When another program last gave a command that changes that.
+  /// When another program last sent a command that affects the scan.
   private(set) var lastInterference = ContinuousClock.now
 
   init(_ link: any HCILink) { self.link = link }
@@ -76,7 +76,7 @@ final class HCIController {
     case 0x0E where event.count >= 5: credits = event[2]
     case 0x0F where event.count >= 6: credits = event[3]
     case 0x10:
-      // 7.7.16: the controller has stopped what it was doing.
+      // 7.7.16: the controller has stopped its operation.
       throw .lost(radio: name, reason: "the controller reports a hardware error")
     default: break
     }

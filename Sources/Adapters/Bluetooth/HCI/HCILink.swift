@@ -2,17 +2,16 @@ import SystemIO
 
 /// A connection to a controller, closed on `deinit`.
 protocol HCILink: AnyObject {
-  /// What the user calls the radio.
+  /// The user's name for the radio.
   var name: String { get }
 
-  /// Whether the controller is ours alone, so that we have to initialise it. A shared one was initialised by the
-  /// kernel.
+  /// Whether only this program uses the controller, and so must initialise it. The kernel has initialised a shared one.
   var needsInitialization: Bool { get }
 
   /// Readable when an event has arrived: lent to `waitReadable`.
   var descriptor: Int32 { get }
 
-  /// When there was last nothing to read: whatever is read now came later.
+  /// When there was last nothing to read: everything that is read now came later.
   var emptied: ContinuousClock.Instant { get }
 
   /// Sends one packet, with its H4 packet type in front.

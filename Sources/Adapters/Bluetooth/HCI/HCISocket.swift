@@ -4,7 +4,7 @@ import SystemIO
 
 /// An adapter of this machine, over the kernel's raw HCI socket (libbluetooth's hci_lib.h).
 ///
-/// The kernel has initialised the controller. All programs that have such a socket open share it.
+/// The kernel has initialised the controller. All programs with such a socket share the controller.
 final class HCISocket: HCILink {
   let name: String
   let needsInitialization = false
@@ -16,8 +16,8 @@ final class HCISocket: HCILink {
   private var untilWait = 0
   private(set) var emptied = ContinuousClock.now
 
-  /// After how long a silence the kernel is asked whether the adapter is still there. An adapter goes down silently,
-  /// also for a moment when bluetoothd is restarted.
+  /// After this much silence, the kernel is asked whether the adapter is still there. An adapter goes down silently,
+  /// for example for a moment when bluetoothd restarts.
   private static let patience = Duration.seconds(5)
   private var lastPacket = ContinuousClock.now
 
@@ -44,8 +44,8 @@ final class HCISocket: HCILink {
     if hears { makeRoom() }
   }
 
-  /// Makes the socket's buffer as large as possible: packets that do not fit are lost. 200 beacons fill the kernel's
-  /// usual one (208 KiB, about 250 packets) in an eighth of a second.
+  /// Makes the socket's buffer as large as possible, because packets that do not fit are lost. 200 beacons fill the
+  /// kernel's default buffer (208 KiB, about 250 packets) in an eighth of a second.
   private func makeRoom() {
     var bytes: Int32 = 4 << 20
     let size = socklen_t(MemoryLayout<Int32>.size)
@@ -62,14 +62,14 @@ final class HCISocket: HCILink {
       throw .lost(radio: name, reason: SystemError("ask").reason)
     }
     guard hci_test_bit(Int32(HCI_UP), &information.flags) != 0 else { throw .adapterDown(radio: name) }
-    // While a program uses the adapter exclusively (HCI_CHANNEL_USER), the kernel refuses every request on it, but lets
+    // While a program uses the adapter exclusively (HCI_CHANNEL_USER), the kernel refuses every request but lets
     // commands through, which collide with that program's. So this asks about a connection that does not exist.
     var request = hci_conn_info_req()
     let number = socket.number
     if ioctl(number, Self.getConnectionInformation, &request) == -1, errno == EBUSY { throw .adapterInUse(radio: name) }
   }
 
-  /// Lets only those packets through that are read.
+  /// Passes only the packets that this program reads.
   private func setFilter(hears: Bool) throws(RadioError) {
     var filter = hci_filter()
     hci_filter_clear(&filter)
@@ -84,7 +84,7 @@ final class HCISocket: HCILink {
     let number = socket.number
     do {
       _ = try check("set the event filter of", name) { setsockopt(number, SOL_HCI, HCI_FILTER, &filter, size) }
-      // Without CAP_NET_RAW the kernel says yes and drops LE Meta from the filter.
+      // Without CAP_NET_RAW the kernel reports success but drops LE Meta from the filter.
       _ = try check("read the event filter of", name) { getsockopt(number, SOL_HCI, HCI_FILTER, &filter, &size) }
     } catch {
       throw .adapter(error)
@@ -125,9 +125,9 @@ final class HCISocket: HCILink {
     }
   }
 
-  /// Reads one packet: the kernel gives one at a time.
+  /// Reads one packet: the kernel delivers one at a time.
   ///
-  /// - Returns: nil when there is none.
+  /// - Returns: nil if there is none.
   private func readPacket() throws(RadioError) -> HCIPacket? {
     var packet = [UInt8](repeating: 0, count: 1 + Int(HCI_MAX_EVENT_SIZE))
     let number = socket.number

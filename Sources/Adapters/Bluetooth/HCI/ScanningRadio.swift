@@ -2,33 +2,33 @@ import Domain
 import Ranging
 import SystemIO
 
-/// A controller that scans, at either kind of link.
+/// A controller that scans, on either kind of link.
 ///
-/// Other programs may share the controller, and it has only one scan. bluetoothd ends it when it starts and stops, or
-/// makes it report each device once. The kernel shows their commands. A moment after the last one the scan is started
-/// again: earlier, this would break into their sequence of commands, and their next command would be refused.
+/// Other programs may share the controller, and it has only one scan. bluetoothd ends the scan when it starts and
+/// stops, or makes the scan report each device once. The kernel shows such commands. The scan is restarted some time
+/// after the last of them. An earlier restart would interrupt their sequence, and their next command would be refused.
 final class ScanningRadio: Radio {
   private let controller: HCIController
   private let interruption: Interruption?
   /// Whether the controller has Bluetooth 5's commands. Then only those may be used: after the first of them it refuses
-  /// the old ones, and the other way round (Core 5.4, Vol 4, Part E, 3.1.1).
+  /// the old ones, and vice versa (Core 5.4, Vol 4, Part E, 3.1.1).
   private let extended: Bool
   private var isOpen = false
 
   /// How long other programs must have left the scan alone.
   private static let settlingTime = Duration.milliseconds(500)
-  /// After such a silence the scan is started again in any case. While this program was stopped (SIGSTOP, or a machine
-  /// that slept), the socket may have had no room for other programs' commands. Where there is no beacon, it is
-  /// harmless.
+  /// After this much silence, the scan is restarted in any case. While this program was suspended (SIGSTOP, or a
+  /// sleeping machine), the socket may have had no room for other programs' commands. If there is no beacon, the
+  /// restart is harmless.
   private static let longestSilence = Duration.seconds(10)
-  /// How often in a row that may fail. The controller refuses it while other programs use it, and the adapter is down
-  /// for about a second when bluetoothd is restarted.
+  /// How many times in a row a restart may fail. The controller refuses it while other programs use it, and the adapter
+  /// is down for about a second when bluetoothd restarts.
   private static let attempts = 10
   private var failures = 0
   private var lastPacket = ContinuousClock.now
   private var lastRestart = ContinuousClock.now
 
-  /// Tells once that another program ended the scan; nil when that was told.
+  /// Reports once that another program ended the scan; nil after that.
   private var tell: ((String) -> Void)?
 
   private let clock: LiveClock
@@ -52,7 +52,7 @@ final class ScanningRadio: Radio {
   }
 
   private func startScan() throws(RadioError) {
-    // A program that was killed leaves the controller scanning, and then the controller accepts no parameters.
+    // A killed program leaves the controller scanning, and then the controller accepts no parameters.
     do {
       try controller.request(.setScanEnable(false, extended: extended), interruption)
     } catch .refused {
@@ -64,7 +64,7 @@ final class ScanningRadio: Radio {
     try controller.request(.setScanEnable(true, extended: extended), interruption)
   }
 
-  /// Starts the scan again that another program has ended.
+  /// Restarts a scan that another program has ended.
   private func restartScan() throws(RadioError) {
     if !controller.isScanning {
       tell?("another program ended the scan of \(controller.name); it is started again")
@@ -83,7 +83,7 @@ final class ScanningRadio: Radio {
     lastRestart = .now
   }
 
-  /// When the scan is to be started again.
+  /// When to restart the scan.
   private var restart: ContinuousClock.Instant? {
     guard !controller.needsInitialization else { return nil }
     return controller.isScanning
@@ -96,7 +96,7 @@ final class ScanningRadio: Radio {
   func next(until deadline: UnixTime?) throws(RadioError) -> RadioEvent {
     while true {
       if let first = heard.first {
-        // It was already in the socket, but was heard after this deadline.
+        // It was already in the socket, but it was heard after this deadline.
         if let deadline, first.time > deadline { return .deadline(first.time) }
         _ = heard.popFirst()
         return .heard(first)
@@ -111,7 +111,7 @@ final class ScanningRadio: Radio {
         }
         lastPacket = now
       }
-      // Also while useless packets keep coming.
+      // Applies also while useless packets keep coming.
       if let end, end <= now, heard.first == nil { return .deadline(clock.time(now)) }
       if let restart, restart <= now { try restartScan() }
     }

@@ -1,14 +1,14 @@
 package import Domain
 
-/// Pages of labels to print, and to cut out or to stick on as they are: each a code between lines of text.
+/// Pages of labels to print, and to cut out or peel off: each is a code between lines of text.
 package struct LabelSheet: Sendable {
   package struct Label: Sendable {
     package let code: QRCode
-    /// The word for it stands above all else, to be read from some metres away; nil for none.
+    /// Its word is printed at the top, readable from some metres away; nil for none.
     package let side: Side?
-    /// Whose code it is, above it.
+    /// The names of the vehicle and the step, above the code.
     package let title: PDFText
-    /// What to do, below it.
+    /// What to do, below the code.
     package let instruction: PDFText
 
     package init(_ code: QRCode, side: Side?, title: PDFText, instruction: PDFText) {
@@ -45,7 +45,7 @@ package struct LabelSheet: Sendable {
     }
   }
 
-  // Millimetres. Most printers leave out 5 at the edges.
+  // Millimetres. Most printers cannot print the outer 5.
   private static let margin = 12.0
   private static let gap = 8.0
   private static let cutMark = 3.0
@@ -53,13 +53,14 @@ package struct LabelSheet: Sendable {
 
   private let paper: Paper
   private let size: Double
-  /// In the order in which they are printed.
+  /// In the printing order.
   private let labels: [Label]
   private let columns: Int
   private let rows: Int
 
   /// - Parameters:
-  ///   - size: millimetres, of a code without its quiet zone; nil for the largest of which one fits on a page.
+  ///   - size: millimetres, of a code without its quiet zone; nil for the largest size at which one label fits on a
+  ///     page.
   ///   - copies: of each label, side by side.
   package init(_ labels: [Label], size: Double?, paper: Paper, copies: Int = 1) throws(Failure) {
     let room = Self.room(on: paper)
@@ -106,7 +107,7 @@ package struct LabelSheet: Sendable {
   private enum Line {
     case side, title, instruction
 
-    /// Of the font, as large as the code allows: millimetres.
+    /// The font size in millimetres, as large as the code allows.
     func fontSize(_ size: Double) -> Double {
       switch self {
       case .side: size * 0.3
@@ -115,10 +116,10 @@ package struct LabelSheet: Sendable {
       }
     }
 
-    /// Letters stand on their line; capitals are about 0.7 of the font high, and what goes below takes 0.25.
+    /// Letters stand on the baseline; capitals are about 0.7 of the font size high, and descenders take 0.25.
     static let descent = 0.25
 
-    /// With the space around it: millimetres. The word for the side has capitals only.
+    /// The height with the space around it, millimetres. The word for the side has only capitals.
     func height(_ size: Double) -> Double { fontSize(size) * (self == .side ? 0.8 : 1 + Self.descent) }
   }
 
@@ -151,13 +152,13 @@ package struct LabelSheet: Sendable {
 
     let module = size / Double(label.code.side)
     let edge = (width - size) / 2
-    // The coordinates count modules. All of a path is filled at once, without seams.
+    // Coordinates are in modules. The whole path is filled at once, without seams.
     drawing += "q \(module) 0 0 \(-module) \(decimal(left + edge)) \(decimal(top - edge)) cm\n"
     for run in label.code.runs { drawing += "\(run.columns.lowerBound) \(run.row) \(run.columns.count) 1 re " }
     return drawing + "f Q\n" + centred(label.instruction, .instruction, left: left, top: top - width, width: width)
   }
 
-  /// A long line is set smaller, and shortened where it would be too small to read.
+  /// A long line gets a smaller font, and is shortened where it would be too small to read.
   private func centred(_ text: PDFText, _ line: Line, left: Double, top: Double, width: Double) -> String {
     let largest = line.fontSize(size)
     let room = width / PDFDocument.characterWidth
@@ -183,7 +184,7 @@ package struct LabelSheet: Sendable {
     return drawing
   }
 
-  /// Shows people whether their printer has scaled the page.
+  /// Lets people check whether their printer has scaled the page.
   private var ruler: String {
     let (left, bottom) = (Self.margin, Self.margin - 4)
     let text = PDFText(ascii: "100 mm: print at actual size")
@@ -201,7 +202,7 @@ package struct LabelSheet: Sendable {
 extension Side {
   fileprivate var word: String { rawValue.uppercased() }
 
-  /// In sizes of Helvetica-Bold (Adobe's metrics of the 14 standard fonts).
+  /// In multiples of the font size, for Helvetica-Bold (Adobe's metrics of the 14 standard fonts).
   fileprivate var wordWidth: Double {
     switch self {
     case .left: 0.611 + 0.667 + 0.611 + 0.611

@@ -1,11 +1,11 @@
-/// A document (PDF 1.4, as in ISO 32000-1) of pages that lines, filled squares and text are drawn on.
+/// A document (PDF 1.4, as in ISO 32000-1) of pages with lines, filled squares and text.
 ///
-/// Its fonts are two of the 14 that every reader has: F is Courier-Bold, in which all characters are equally wide, and
-/// H is Helvetica-Bold.
+/// Its fonts are two of the 14 that every reader has: F is Courier-Bold, in which all characters have the same width,
+/// and H is Helvetica-Bold.
 struct PDFDocument {
-  /// How wide a character is, in sizes of the font (Adobe's metrics of the 14 standard fonts).
+  /// The width of a character, in multiples of the font size (Adobe's metrics of the 14 standard fonts).
   static let characterWidth = 0.6
-  /// How many units of PDF a millimetre has: a unit is 1/72 inch.
+  /// PDF units per millimetre: a unit is 1/72 inch.
   private static let unitsPerMillimetre = 72 / 25.4
 
   /// Millimetres.
@@ -37,7 +37,7 @@ struct PDFDocument {
       objects.append("<</Length \(content.utf8.count)>>stream\n\(content)\nendstream")
     }
 
-    // 7.5.2: the second line tells programs that transfer files that this is not text.
+    // 7.5.2: the second line tells file-transfer programs that this is not text.
     var bytes = Array("%PDF-1.4\n%".utf8) + [0xE2, 0xE3, 0xCF, 0xD3, 0x0A]
     var offsets: [Int] = []
     for (index, object) in objects.enumerated() {
