@@ -54,7 +54,7 @@ struct Stop: ContextCommand {
     let waiting = "waiting for the answer of \(printable(access.vehicle.name))"
     progress.show(waiting)
     let name = settings.naming(file)
-    /// What no answer says.
+    /// Errors that were not printed as an answer.
     var doubts: Set<String> = []
     do {
       try client.perform(steps.map { .stop($0) }) { step, update in

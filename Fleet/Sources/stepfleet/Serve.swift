@@ -123,7 +123,7 @@ private final class Starting: Sendable {
 }
 
 extension FleetService {
-  /// Ends an account's bookings when the account ends.
+  /// The bookings' part of ending and exporting an account.
   fileprivate var hooks: AccountHooks {
     var hooks = AccountHooks()
     hooks.revoke = { [self] in try await revoke(.account($0)) }
