@@ -42,7 +42,7 @@ package enum BookingRules {
   ///
   /// - Parameters:
   ///   - taken: in any order. Intervals that ended before `asked` begins may be missing.
-  ///   - count: the number of consecutive intervals.
+  ///   - count: how many intervals to find.
   package static func next(_ asked: Interval, among taken: [Interval], count: Int = 3) -> [Interval] {
     var free: [Interval] = []
     var begin = asked.begin

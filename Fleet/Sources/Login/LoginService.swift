@@ -613,7 +613,7 @@ package final class LoginService: Sendable {
   func delete(_ id: String) async throws {
     _ = try await hooks.revoke(id)
     try await store.delete(id)
-    // The part in between.
+    // Revokes access that was issued between the two steps above.
     _ = try await hooks.revoke(id)
     logger.info("an account was deleted", metadata: ["account": "\(id)"])
   }
