@@ -74,7 +74,7 @@ private final class RoadWatch {
   private var isHinted = false
   private var hasCenter = false
 
-  /// The interval between two pictures: shorter than people notice, longer than a terminal needs.
+  /// The interval between two pictures: too short for people to notice, long enough for a terminal to draw.
   private static let pause = Duration.milliseconds(80)
   /// The interval between two pictures of a silent road.
   private static let patience = Duration.milliseconds(500)
