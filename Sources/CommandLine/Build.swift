@@ -1,6 +1,6 @@
 import CBuild
 
 extension Program {
-  /// The commit that it was built from: 12 hexadecimal digits; nil for a build that is not for use.
+  /// The commit of the build: 12 hexadecimal digits; nil for a build that is not for use.
   package static var commit: String? { cbuild_commit().map { String(String(cString: $0).prefix(12)) } }
 }

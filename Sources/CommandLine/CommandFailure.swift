@@ -1,14 +1,14 @@
 package import Domain
 package import Encoding
 
-/// The end of a command that did not do what it was asked: one line for people, perhaps a hint, and a status.
+/// The failure of a command: one line for people, perhaps a hint, and an exit status.
 package struct CommandFailure: Failure {
   package let exitStatus: ExitStatus
-  /// Lower case, no full stop: what, where.
+  /// Lower case, no full stop: what failed, and where.
   package let message: String
-  /// What to do.
+  /// What the user can do.
   package let hint: String?
-  /// What else a program is told, where the command prints JSON.
+  /// Further members for programs, if the command prints JSON.
   package let details: [JSON.Member]
 
   package init(_ status: ExitStatus, _ message: String, hint: String? = nil, details: [JSON.Member] = []) {
@@ -21,9 +21,9 @@ package struct CommandFailure: Failure {
   package var description: String { message }
 }
 
-/// A signal ended the command before it had done anything that would have to be told.
+/// A signal ended the command before it had done anything worth reporting.
 package struct Interrupted: Failure {
-  /// Nil for the one that is waiting.
+  /// Nil for the signal that is pending.
   package let signal: Int32?
 
   package init(signal: Int32? = nil) { self.signal = signal }
@@ -33,14 +33,14 @@ package struct Interrupted: Failure {
   package var isInterruption: Bool { true }
 }
 
-/// The command has said all there is to say, and ends with another status than 0.
+/// The command has printed everything, and ends with a status other than 0.
 package struct Ended: Error {
   package let status: ExitStatus
 
   package init(_ status: ExitStatus) { self.status = status }
 }
 
-/// A failure of which the command has printed the object for programs already.
+/// A failure whose JSON object the command has already printed.
 package struct Told: Error {
   package let failure: any Failure
 
@@ -48,9 +48,9 @@ package struct Told: Error {
 }
 
 extension Failure {
-  /// What a program is told of it: `outcome` and the details, then what every failure has.
+  /// The failure's JSON object: `outcome` and the details, then the members of every failure.
   ///
-  /// - Parameter members: what else there is to say; of a name that is there twice, this one counts.
+  /// - Parameter members: further members. They replace details of the same name.
   package func object(_ members: [JSON.Member] = []) -> JSON {
     let details = details.filter { detail in !members.contains { $0.name == detail.name } }
     return .object(

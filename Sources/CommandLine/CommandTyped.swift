@@ -2,21 +2,21 @@ package import ArgumentParser
 import Domain
 import Encoding
 
-/// The words that were typed, the command among them, and the mistakes in them.
+/// The typed words, including the command, and the mistakes in them.
 ///
-/// ArgumentParser finds mistakes too, but two of its answers mislead. Where an option is mistyped, it reports the first
-/// missing argument. Where an option is given twice, it silently takes the last.
+/// ArgumentParser finds mistakes too, but two of its answers mislead. For a mistyped option it reports the first
+/// missing argument. For a repeated option it silently takes the last value.
 package struct CommandTyped {
   package let root: any ParsableCommand.Type
-  /// With the options that stood before the command behind it.
+  /// Options that stood before the command are moved behind it.
   private(set) var arguments: [String]
   /// The command with its groups: `stepctl provision tag`
   private(set) var typed: String
   private var command: any ParsableCommand.Type
-  /// How many of the arguments name the command.
+  /// The number of arguments that name the command.
   private var words = 0
 
-  /// Options of every command, which may stand before it, and whether they take a value.
+  /// The options of every command, which may stand before it, and whether each takes a value.
   private static let anywhere = [
     "--json": false, "--quiet": false, "-q": false, "--verbose": false, "-v": false, "-vv": false, "--no-color": false,
     "--vehicle": true, "--radio": true, "--nfc": true, "--timeout": true,
@@ -29,15 +29,15 @@ package struct CommandTyped {
     typed = root.typedName
   }
 
-  /// Whether it asks for objects, also where it cannot be understood.
+  /// Whether JSON is requested, even if the command line is invalid.
   var wantsJSON: Bool { arguments.prefix { $0 != "--" }.contains("--json") }
 
-  /// Whether there is no command in it, and nothing but options of every command.
+  /// Whether there is no command, only options of every command.
   private(set) var isBare = false
 
   // MARK: - The command
 
-  /// Finds the command that was typed. Where the command is mistyped, ArgumentParser blames the option after it.
+  /// Finds the typed command. If the command is mistyped, ArgumentParser blames the option after it.
   mutating func findCommand() throws(CommandFailure) {
     isBare = arguments.isEmpty
     let leading = takeLeadingOptions()
@@ -45,8 +45,7 @@ package struct CommandTyped {
     try follow(arguments[...])
   }
 
-  /// The options before the command. They are left where they are if there is no command, or something unknown before
-  /// it.
+  /// The options before the command. They stay in place if there is no command, or an unknown word before it.
   private mutating func takeLeadingOptions() -> [String] {
     guard let first = arguments.first, first.hasPrefix("-"), !root.configuration.subcommands.isEmpty else { return [] }
     var count = 0
@@ -87,11 +86,11 @@ package struct CommandTyped {
 
   // MARK: - Options
 
-  /// Whether a word that looks like an option is there twice. It may be a value, or an option that takes several.
+  /// Whether a word that looks like an option is repeated. The word may be a value, or an option that may be repeated.
   var hasRepetition: Bool {
-    // What a shell asks for at the cursor repeats what was typed.
+    // A shell's completion request repeats the typed words.
     if arguments.first == "---completion" { return false }
-    // A short option may be there again by its long name.
+    // A short option may be repeated by its long name.
     if arguments.contains(where: { $0.utf8.count == 2 && $0.utf8.first == 0x2D && $0 != "--" }) { return true }
     for (index, word) in arguments.enumerated() where word.utf8.count > 2 && word.utf8.starts(with: "--".utf8) {
       let name = word.utf8.prefix { $0 != 0x3D }
@@ -102,9 +101,9 @@ package struct CommandTyped {
 
   private static func name(of word: String) -> Substring { word.prefix { $0 != "=" } }
 
-  /// What the command takes.
+  /// A parameter of the command.
   private struct Parameter {
-    /// As they are typed; none for what has no name.
+    /// Its names as typed; empty for a positional argument.
     var names: [String]
     var takesValue: Bool
     var isRepeating: Bool
@@ -112,7 +111,7 @@ package struct CommandTyped {
     var values: [String]
     /// Whether its value may begin with a hyphen.
     var takesAnything: Bool
-    /// What the help says of it.
+    /// Its help text.
     var abstract: String?
 
     init?(_ json: JSON) {
@@ -135,14 +134,14 @@ package struct CommandTyped {
     return description?["command"]?["arguments"]?.array?.compactMap(Parameter.init)
   }
 
-  /// What the help says of the parameter that a message ends with: `the value "0" is invalid for "--for <time>"`
+  /// The help text of the parameter at the end of a message: `the value "0" is invalid for "--for <time>"`
   func explanation(of message: String) -> String? {
     parameters?.first { message.hasSuffix(" is invalid for \"\($0.title)\"") }?.abstract
   }
 
   private static let ofEvery = ["--help", "-h", "--version", "--help-hidden"]
 
-  /// What was probably mistyped: an option, the value of one of few words, or an option that is there twice.
+  /// The probable mistake: an option, a value of a fixed set, or a repeated option.
   func mistake() -> CommandFailure? {
     guard !isBare, let all = parameters else { return nil }
     var positional = all.filter(\.names.isEmpty)[...]
@@ -157,13 +156,13 @@ package struct CommandTyped {
         continue
       }
       let name = String(Self.name(of: word))
-      // What may stand before a command: something behind it is wrong.
+      // These words may stand before a command, so the mistake is behind them.
       if isGroup, words == 0, let takesValue = Self.anywhere[name] {
         if takesValue, name == word { _ = rest.popFirst() }
         continue
       }
       guard let option = all.first(where: { $0.names.contains(name) }) else {
-        // Letters of flags in one word, numbers, and what every command has.
+        // Combined short flags, numbers, and options of every command.
         let isKnown =
           Self.ofEvery.contains(name) || Double(name) != nil || name.hasPrefix("--generate-completion-script")
           || !name.hasPrefix("--")
@@ -186,7 +185,7 @@ package struct CommandTyped {
         value = String(word.dropFirst(name.count + 1))
       }
       if let value, let wrong = Self.wrong(value, for: option) { return wrong }
-      // ArgumentParser takes a negative number for an option, and misses the value.
+      // ArgumentParser takes a negative number for an option, and then reports a missing value.
       if name == word, !option.takesAnything, let value, value.hasPrefix("-"), value != "-" {
         return CommandFailure(
           .usage, "the value \"\(value)\" is invalid for \"\(option.title)\"",
@@ -222,7 +221,7 @@ package struct CommandTyped {
 
   // MARK: - What it says of itself
 
-  /// ArgumentParser's text, and what it does not know of: examples, the manual, what the program is made of.
+  /// ArgumentParser's help, with the parts that it does not know: examples, the manual, and the build.
   func completed(_ text: String, _ about: ProgramText) -> String {
     if text == Program.version {
       return ([text] + about.build).joined(separator: "\n")
@@ -238,7 +237,7 @@ package struct CommandTyped {
       lines += ["", "EXAMPLES:"]
       for example in examples {
         let typed = "  \(example.typed)"
-        // As wide as ArgumentParser's own columns; a longer one has its line for itself.
+        // As wide as ArgumentParser's own columns. A longer entry gets its own line.
         let column = 34
         if typed.count + 2 <= column, typed.count + example.does.count < 78 {
           lines.append(typed.aligned(to: column) + example.does)

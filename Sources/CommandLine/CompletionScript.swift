@@ -1,11 +1,11 @@
 import ArgumentParser
 import Encoding
 
-/// What ArgumentParser's completion scripts lack: the commands behind `help`, and in zsh a name for the words that an
-/// argument takes. It calls a variable `_left|right`, and zsh runs the parts of that.
+/// Adds what ArgumentParser's completion scripts lack: the commands after `help`, and in zsh a usable variable name for
+/// an argument with fixed words. ArgumentParser names that variable `_left|right`, and zsh runs the parts of the name.
 struct CompletionScript {
   private let program: String
-  /// Each group of commands, as typed behind the program, and the names of its commands.
+  /// Each group of commands, as typed after the program's name, and the names of its commands.
   private let groups: [(typed: String, names: String)]
 
   init(of root: any ParsableCommand.Type) {
@@ -20,7 +20,7 @@ struct CompletionScript {
       + commands.flatMap { groups($0, typed.isEmpty ? $0.typedName : "\(typed) \($0.typedName)") }
   }
 
-  /// The script of any of the three shells, with what it lacks.
+  /// The completed script for one of the three shells.
   func mended(_ script: String) -> String { fish(bash(zsh(script))) }
 
   private func zsh(_ script: String) -> String {

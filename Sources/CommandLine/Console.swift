@@ -3,17 +3,17 @@ package import Encoding
 import Glibc
 import SystemIO
 
-/// Where a command prints: results to standard output, everything else to standard error.
+/// Prints a command's output: results to standard output, everything else to standard error.
 package struct Console: Sendable {
   package let isJSON: Bool
   private let isQuiet: Bool
   /// How often `-v` was given.
   private let verbosity: Int
-  /// Whether attributes may be used: colors are wanted, and a terminal shows them.
+  /// Whether to use attributes: colors are wanted, and a terminal shows them.
   package let isColored: Bool
   private let output: any Output
   private let errors: any Output
-  /// Whether terminals move their cursor.
+  /// Whether the terminals can move their cursor.
   private let canMove: Bool
 
   /// - Parameter isColored: whether colors are wanted. They are used on terminals only.
@@ -34,7 +34,7 @@ package struct Console: Sendable {
 
   /// Prints a result that is not made of lines.
   ///
-  /// - Throws: `SystemError`, or, when the reader has gone away, what ends the command as SIGPIPE would.
+  /// - Throws: `SystemError`, or, if the reader has gone away, an error that ends the command like SIGPIPE.
   package func result(_ bytes: [UInt8]) throws {
     do {
       try output.write(bytes)
@@ -45,26 +45,26 @@ package struct Console: Sendable {
 
   package func result(_ value: JSON) throws { try result(value.text) }
 
-  /// How many columns the terminal has that results go to; nil where they go elsewhere.
+  /// The columns of the terminal that gets the results; nil if it is not a terminal.
   package var columns: Int? { output.size?.columns }
 
-  /// Says what is going on; nothing with `-q`.
+  /// Prints a message about progress; nothing with `-q`.
   package func note(_ line: String) {
     if !isQuiet { errors.write(line: line) }
   }
 
-  /// A line on standard error that shows how things go on; nothing with `-q`.
+  /// Prints a progress line on standard error; nothing with `-q`.
   package var progress: ProgressLine { ProgressLine(errors, isShown: !isQuiet && canMove) }
 
-  /// Says what helps to find a fault, with `-v` only. The text may come from others.
+  /// Prints diagnostic text, only with `-v`. The text may be foreign.
   package func detail(_ line: String) {
     guard verbosity > 0 else { return }
     progress.clear()
     errors.write(line: printable(line))
   }
 
-  /// Shows what is sent and received, with `-vv` only; nil without, so that nobody makes the text in vain. It is for
-  /// what anybody on the way could read: what is encrypted or signed, never a key or a token.
+  /// Prints sent and received messages, with `-vv`; otherwise nil, so that the text is not made in vain. It must print
+  /// only what anybody on the network could read, encrypted or signed, never a key or a token.
   package var trace: (@Sendable (String) -> Void)? {
     guard verbosity > 1 else { return nil }
     return { [errors, progress] line in
@@ -81,16 +81,16 @@ package struct Console: Sendable {
     case good = "32"
   }
 
-  /// A part of a line with a terminal's attributes, where they are wanted.
+  /// Text with a terminal's attributes, if they are wanted.
   package func styled(_ text: String, _ style: Style) -> String {
     isColored ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
   }
 }
 
-/// A line on standard error that is written over as things go on; nothing where that is no terminal.
+/// A line on standard error that is rewritten as work proceeds; nothing without a terminal.
 package struct ProgressLine: Sendable {
   private let errors: any Output
-  /// Whether there is a terminal to show it on.
+  /// Whether there is a terminal for it.
   package let isShown: Bool
 
   init(_ errors: any Output, isShown: Bool) {
@@ -98,12 +98,12 @@ package struct ProgressLine: Sendable {
     self.isShown = isShown && errors.isTerminal
   }
 
-  /// Shows the state that things are in, as much of it as fits on one line.
+  /// Shows the present state, cut to one line.
   package func show(_ text: String) {
     write("\r\(text.truncated(to: (errors.size?.columns ?? 80) - 1, ellipsis: "..."))\u{1B}[K")
   }
 
-  /// Takes the line away, for what is printed next.
+  /// Clears the line before something else is printed.
   package func clear() { write("\r\u{1B}[K") }
 
   private func write(_ text: String) {
@@ -113,10 +113,10 @@ package struct ProgressLine: Sendable {
 }
 
 extension Output {
-  /// Whether anybody reads it does not matter: there is nowhere else to say so.
+  /// A failed write is ignored, because there is nowhere to report it.
   func write(line: String) { try? write((line + "\n").utf8) }
 
-  /// Writes the line that says why a command failed, and the hint below it.
+  /// Prints the error line of a failed command, and the hint below it.
   func report(_ failure: any Failure, program: String) {
     write(line: "\(program): error: \(printable(failure.description))")
     if let hint = failure.hint { write(line: "hint: \(printable(hint))") }

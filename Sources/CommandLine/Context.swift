@@ -6,7 +6,7 @@ package import HTTP
 import Synchronization
 package import SystemIO
 
-/// The world as a command sees it: this process, or what a test makes up.
+/// A command's environment: this process, or a test's substitute.
 package struct Context: Sendable {
   /// For results.
   package var output: any Output
@@ -16,11 +16,11 @@ package struct Context: Sendable {
   package var environment: [String: String]
   package var folders: ConfigurationFolders
   package var clocks: Clocks
-  /// So that nobody is asked twice in a run.
+  /// Keeps answers, so that nobody is asked twice in a run.
   package let passphrase = Remembered()
-  /// Makes what ends a command's waiting. A command asks for it once, before it starts a thread.
+  /// Makes the object that ends a command's waiting. A command makes it once, before it starts a thread.
   package var interruption: @Sendable () throws(SystemError) -> Interruption
-  /// Makes what carries requests to a server. Only these authorities are trusted, PEM; nil for the system's.
+  /// Makes the transport for requests to a server. It trusts only these authorities, PEM; nil for the system's.
   package var transport: Transports = { authorities, interruption throws(HTTPError) in
     try CurlTransport(authorities: authorities, agent: "stepctl/\(Program.version)", interruption)
   }
@@ -28,7 +28,7 @@ package struct Context: Sendable {
   package typealias Transports =
     @Sendable (_ authorities: [UInt8]?, Interruption?) throws(HTTPError) -> any HTTPTransport
 
-  /// A passphrase that was given.
+  /// A passphrase that the user has entered.
   package final class Remembered: Sendable {
     private let kept = Mutex<[UInt8]?>(nil)
 
@@ -37,9 +37,9 @@ package struct Context: Sendable {
   }
 
   package struct Clocks: Sendable {
-    /// What a calendar shows. It can be set back.
+    /// The time of day and date. It can be set back.
     package var wall: @Sendable () -> UnixTime
-    /// What never jumps.
+    /// A clock that never jumps.
     package var steady: @Sendable () -> ContinuousClock.Instant
 
     package init(
@@ -67,7 +67,7 @@ package struct Context: Sendable {
     self.interruption = interruption
   }
 
-  /// This process.
+  /// The context of this process.
   package static var process: Context {
     let environment = Context.processEnvironment
     return Context(
@@ -95,7 +95,7 @@ package struct Context: Sendable {
   }
 }
 
-/// A command that touches the world through its context only, so that a test can run it in process.
+/// A command that uses only its context, so that a test can run it in process.
 package protocol ContextCommand: ParsableCommand {
   /// Parses, acts and renders.
   func run(in context: Context) throws

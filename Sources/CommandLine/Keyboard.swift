@@ -1,12 +1,13 @@
 import Glibc
 
-/// The keys of this process's terminal, each at once and none shown, until the owner lets go. Signals work as ever.
+/// The keys of this process's terminal, read one by one without echo, until the owner releases them. Signals work as
+/// usual.
 package final class Keyboard {
-  /// How the terminal was before; for the signal handler, which has no other way to know. Set before the handler is
-  /// installed and cleared after it is removed, so the two never access it at the same time.
+  /// The terminal's former state, for the signal handler, which cannot get it otherwise. It is set before the handler
+  /// is installed and cleared after the handler is removed, so the two never access it at the same time.
   private nonisolated(unsafe) static var usual: termios?
 
-  /// - Returns: nil where there is no terminal, or another job has it: taking it would stop this process (SIGTTOU).
+  /// - Returns: nil if there is no terminal, or another job has it: taking it would stop this process (SIGTTOU).
   package init?(_ input: any Input) {
     guard input is StandardInput, Keyboard.take() else { return nil }
     signal(SIGTSTP) { _ in
@@ -22,10 +23,10 @@ package final class Keyboard {
     Keyboard.usual = nil
   }
 
-  /// What is readable when a key was pressed.
+  /// The descriptor that is readable when a key was pressed.
   package var number: Int32 { STDIN_FILENO }
 
-  /// The keys that were pressed since the last time; another one than ASCII's is U+FFFD.
+  /// The keys pressed since the last call. A non-ASCII key is U+FFFD.
   ///
   /// - Returns: nil when the terminal has gone.
   package func pressed() -> [Character]? {
@@ -50,7 +51,7 @@ package final class Keyboard {
     tcsetattr(STDIN_FILENO, TCSANOW, &settings)
   }
 
-  /// Control-Z: the shell gets its terminal back, and after `fg` the keys are taken again. In a signal handler.
+  /// Control-Z: returns the terminal to the shell, and after `fg` takes the keys again. Runs in a signal handler.
   static func pause() {
     giveBack()
     raise(SIGSTOP)

@@ -4,17 +4,17 @@ import Encoding
 import Glibc
 import SystemIO
 
-/// What a program says of itself beyond its commands.
+/// The properties of a program besides its commands.
 package struct ProgramText: Sendable {
-  /// What runs where no command was typed.
+  /// Runs if no command was typed.
   var bare: (any ContextCommand.Type)?
-  /// Begins what the typed command will need, on other threads: nothing is read yet, so nothing may fail.
+  /// Prepares what the typed command will need, on other threads. Nothing has been read yet, so this must not fail.
   var ahead: @Sendable ([String]) -> Void
-  /// Reads what is to start fast without ArgumentParser; nil for all that ArgumentParser is to read.
+  /// Reads frequent command lines without ArgumentParser; nil for those that ArgumentParser must read.
   var plain: @Sendable ([String]) -> (any ContextCommand)?
-  /// Examples of what to type, and what they do, of a command with its groups: `stepctl provision tag`.
+  /// Example command lines and their effects, for a command with its groups: `stepctl provision tag`.
   var examples: @Sendable (String) -> [(typed: String, does: String)]
-  /// The libraries that it runs with, a line each.
+  /// The libraries that it uses, one line each.
   var libraries: @Sendable () -> [String]
 
   package init(
@@ -31,30 +31,31 @@ package struct ProgramText: Sendable {
     self.libraries = libraries
   }
 
-  /// Where it was built from, and with what it runs, a line each.
+  /// The build's commit and the libraries, one line each.
   var build: [String] { (Program.commit.map { ["commit \($0)"] } ?? []) + libraries() }
 }
 
-/// The frame of a program: parse, run, and say in one line why it failed.
+/// The frame of a program: parses, runs, and reports a failure in one line.
 package enum Program {
   /// The version of all programs.
   package static let version = "0.1.0"
 
-  /// How a program ends.
+  /// The end of a program.
   package enum Ending: Equatable, Sendable {
     case status(ExitStatus)
-    /// As if the signal had ended it.
+    /// Ends as if the signal had ended the process.
     case signal(Int32)
   }
 
-  /// Runs what was typed, and ends the process.
+  /// Runs the typed command, and ends the process.
   ///
-  /// - Parameter locksMemory: whether it runs for long with secrets in memory.
+  /// - Parameter locksMemory: whether it runs for a long time with secrets in memory.
   package static func main(
     _ root: any ParsableCommand.Type, _ about: ProgramText = ProgramText(), locksMemory: Bool = false
   ) -> Never {
     occupyStandardDescriptors()
-    // A file that may not grow is an error like a full disk, which is cleaned up after, and not the end (setrlimit(2)).
+    // If a file exceeds its size limit, this makes the write fail like a full disk, with clean-up, instead of ending
+    // the process (setrlimit(2)).
     signal(SIGXFSZ, SIG_IGN)
     Confinement.keepSecrets(locksMemory: locksMemory)
     let arguments = Array(CommandLine.arguments.dropFirst())
@@ -65,13 +66,13 @@ package enum Program {
     }
   }
 
-  /// Runs what was typed, in a context that gets the output and the error lines.
+  /// Runs the typed command in a context that receives its output and errors.
   package static func run(
     _ root: any ParsableCommand.Type, _ arguments: [String], in context: Context, _ about: ProgramText = ProgramText()
   ) -> Ending {
     var line = CommandTyped(root, arguments)
     do {
-      // ArgumentParser would take two thirds of the instructions for this.
+      // ArgumentParser would use two thirds of all instructions for this.
       if arguments == ["--version"], !root.configuration.version.isEmpty {
         try Console(context).result(line.completed(root.configuration.version, about))
         return .status(.done)
@@ -93,8 +94,8 @@ package enum Program {
     }
   }
 
-  /// Fills each closed standard descriptor (`>&-`) with one that fails as a closed one does. Otherwise the next file or
-  /// connection that is opened would get that number, and the output would be written into it.
+  /// Opens each closed standard descriptor (`>&-`) as one that fails like a closed one. Otherwise the next file or
+  /// connection would get that number, and the output would be written into it.
   private static func occupyStandardDescriptors() {
     for (number, flags) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDONLY)]
     where fcntl(number, F_GETFD) == -1 {
@@ -102,7 +103,7 @@ package enum Program {
     }
   }
 
-  /// Writes the lines that say why a command failed, and the object for programs where JSON was asked for.
+  /// Prints the error lines of a failed command, and the JSON object if JSON was requested.
   package static func report(
     _ error: any Error, of line: CommandTyped, _ context: Context, _ about: ProgramText = ProgramText()
   ) -> Ending {
@@ -113,11 +114,11 @@ package enum Program {
     case let error as Ended: return .status(error.status)
     case let error as Told: (failure, isTold) = (error.failure, true)
     case let error as any Failure: failure = error
-    // Help, version and usage errors are ArgumentParser's.
+    // ArgumentParser prints help, version and usage errors.
     default:
       if root.exitCode(for: error).isSuccess {
         let columns = context.environment["COLUMNS"].flatMap(Int.init) ?? context.output.size?.columns ?? 0
-        // ArgumentParser's first column takes 26. With few more it leaves out the second.
+        // ArgumentParser's first column takes 26 characters. With slightly more it leaves out the second column.
         let width = columns > 0 ? max(columns, 40) : 80
         do {
           let text = root.fullMessage(for: error, columns: width)
@@ -138,7 +139,7 @@ package enum Program {
     if failure.isInterruption {
       return .signal((failure as? Interrupted)?.signal ?? Interruption.pending ?? SIGINT)
     }
-    // Where the result cannot be written, this cannot either, and the line says so.
+    // If the result cannot be written, neither can this object, and the error line says so.
     if !isTold { try? Console(context).result(failure.object()) }
     context.errors.report(failure, program: root.typedName)
     return .status(failure.exitStatus)
@@ -146,13 +147,13 @@ package enum Program {
 }
 
 extension ParsableCommand {
-  /// Every command's type is named for one word, except where the configuration says how it is typed.
+  /// The typed name of a command comes from its type, unless the configuration sets it.
   static var typedName: String { configuration.commandName ?? "\(self)".lowercased() }
 }
 
 extension CommandFailure {
-  /// What is ArgumentParser's, in the form of all other errors: lower case, no full stop, names in double quotes, and
-  /// what to do as a hint.
+  /// An error of ArgumentParser in our form: lower case, no full stop, names in double quotes, and the advice as a
+  /// hint.
   fileprivate init(ArgumentParser text: String, _ code: ExitCode, _ line: CommandTyped) {
     var text = text.split(whereSeparator: \.isNewline).joined(separator: " ").withDoubleQuotes
     guard code == .validationFailure else {
@@ -172,7 +173,7 @@ extension CommandFailure {
 }
 
 extension String {
-  /// Single quotes around words made double; an apostrophe stays.
+  /// Replaces single quotes around words with double ones; an apostrophe stays.
   fileprivate var withDoubleQuotes: String {
     var result = ""
     for (index, character) in zip(indices, self) {
@@ -187,7 +188,7 @@ extension String {
 }
 
 extension Substring {
-  /// A sentence as what follows a colon: without its capital and its full stop.
+  /// A sentence in the form after a colon: without its capital and its full stop.
   var asClause: String {
     let text = last == "." ? dropLast() : self
     // An abbreviation stays as it is.

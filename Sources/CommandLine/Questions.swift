@@ -1,16 +1,16 @@
 import Domain
 package import SystemIO
 
-/// Asks whoever started the program: on standard error, with answers from standard input, a line each.
+/// Asks the user on standard error, and reads one line per answer from standard input.
 package final class Questions {
   private let input: any Input
   private let errors: any Output
   private let interruption: Interruption
   private let areAllowed: Bool
-  /// What was read after the last answer.
+  /// Input after the last answer.
   private var read: [UInt8] = []
 
-  /// - Parameter areAllowed: false where nobody may be asked, so that a command ends instead of waiting.
+  /// - Parameter areAllowed: false forbids questions, so that a command ends instead of waiting.
   package init(_ context: Context, _ interruption: Interruption, areAllowed: Bool = true) {
     input = context.input
     errors = context.errors
@@ -18,7 +18,7 @@ package final class Questions {
     self.areAllowed = areAllowed
   }
 
-  /// Waits for an answer, and drops the blanks around it.
+  /// Waits for an answer, and removes blanks around it.
   ///
   /// - Throws: `Interrupted` for a signal, and a `CommandFailure` when nobody can answer.
   package func ask(_ question: String) throws -> String {
@@ -28,7 +28,7 @@ package final class Questions {
     return try answer(to: question)
   }
 
-  /// Waits for a secret, which the terminal does not show. Blanks belong to it.
+  /// Waits for a secret, which the terminal does not show. Blanks are part of it.
   package func askSecret(_ question: String) throws -> String {
     guard areAllowed else {
       throw CommandFailure(.usage, "--no-input forbids this question: \(Self.trimmed(question))")
@@ -36,14 +36,14 @@ package final class Questions {
     input.show(typed: false)
     defer { input.show(typed: true) }
     let answer = try answer(to: question, isTrimmed: false)
-    // The return that ended it was not shown either.
+    // The Enter key that ended it was not shown either.
     if input.isTerminal { errors.write(line: "") }
     return answer
   }
 
-  /// Waits for a key of a terminal, or the first letter of a line that comes from elsewhere.
+  /// Waits for a key on a terminal, or for the first letter of a line from another source.
   ///
-  /// - Parameter keys: those that count besides Enter, in lower case; any other is not heard.
+  /// - Parameter keys: the accepted keys besides Enter, in lower case. Other keys are ignored.
   /// - Returns: nil for Enter.
   package func press(_ question: String, keys: Set<Character>) throws -> Character? {
     guard areAllowed else { return try ask(question).first }
@@ -66,24 +66,24 @@ package final class Questions {
     }
   }
 
-  /// The keys of the terminal that answers come from, while something else goes on; nil where there is none.
+  /// The keys of the terminal during another activity; nil without a terminal.
   package func keyboard() -> Keyboard? { areAllowed ? Keyboard(input) : nil }
 
   private func answer(to question: String, isTrimmed: Bool = true) throws -> String {
-    // What was typed before the question is no answer to it.
+    // Input from before the question does not answer it.
     input.discardTyped()
     try? errors.write(question.utf8)
     while true {
       if let end = read.firstIndex(of: 0x0A) {
         let answer = String(decoding: read[..<end], as: UTF8.self)
         read.removeSubrange(...end)
-        // An answer that was not typed has not ended the question's line.
+        // Input from a pipe did not end the question's line on the terminal.
         if !input.isTerminal { errors.write(line: "") }
         return isTrimmed ? Self.trimmed(answer) : answer
       }
       let bytes = try input.read(until: interruption)
       guard !bytes.isEmpty, read.count < 1 << 16 else {
-        // The error begins a line of its own.
+        // The error must begin a line.
         errors.write(line: "")
         throw CommandFailure(.noInput, "no answer: standard input has ended")
       }
@@ -93,7 +93,7 @@ package final class Questions {
 
   /// Asks until the answer is yes or no.
   ///
-  /// - Parameter suggestion: what an empty answer means.
+  /// - Parameter suggestion: the result of an empty answer.
   package func confirm(_ question: String, suggestion: Bool) throws -> Bool {
     guard areAllowed else {
       throw CommandFailure(.usage, "needs confirmation; use --yes")

@@ -1,10 +1,10 @@
 import Glibc
 import SystemIO
 
-/// A terminal to draw on, one frame over the other. When the owner lets go, what stood there before is back.
+/// A terminal on which frames are drawn, each over the last one. Afterwards its former content returns.
 ///
-/// It uses the alternate screen. A terminal that is resized wraps the lines of the ordinary one again, and then nobody
-/// can say where the last frame began.
+/// It uses the alternate screen. On the ordinary screen, a resized terminal wraps lines again, and the position of the
+/// last frame is lost.
 package final class Screen {
   package struct Size: Equatable, Sendable {
     package let rows: Int
@@ -15,19 +15,19 @@ package final class Screen {
       self.columns = columns
     }
 
-    /// What terminals began with, for one that does not know its size.
+    /// The size of early terminals, for a terminal that does not report its size.
     static let usual = Size(rows: 24, columns: 80)
   }
 
   // The private modes of DEC and xterm: 1049 the alternate screen, 25 the cursor, 7 the wrapping of long lines.
   private static let enter: StaticString = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l"
-  // First to the next line: a terminal without an alternate screen goes on below the last frame.
+  // Moves to the next line first: a terminal without an alternate screen continues below the last frame.
   private static let leave: StaticString = "\r\n\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
 
   private let output: any Output
   private var keys: Keyboard?
 
-  /// Whether results go to a terminal, and to one that can move its cursor.
+  /// Whether results go to a terminal that can move its cursor.
   package static func canDraw(_ context: Context) -> Bool { canMove(context) && context.output.isTerminal }
 
   /// Whether the terminal, if there is one, can move its cursor.
@@ -36,9 +36,9 @@ package final class Screen {
     return !type.isEmpty && type != "dumb"
   }
 
-  /// Takes the terminal, which can draw.
+  /// Takes over the terminal, which must be able to draw.
   ///
-  /// - Parameter takesKeys: whether keys are wanted, where standard input is this process's terminal too.
+  /// - Parameter takesKeys: whether to read keys, if standard input is this process's terminal too.
   package init(_ context: Context, takesKeys: Bool = false) {
     output = context.output
     keys = takesKeys ? Keyboard(context.input) : nil
@@ -54,28 +54,28 @@ package final class Screen {
 
   private var isOfProcess: Bool { output is StandardOutput }
 
-  /// As it is now.
+  /// The present size.
   package var size: Size { output.size ?? .usual }
 
   /// Draws a frame over the last one, in one write and without clearing, so that nothing flickers.
   ///
-  /// - Parameter lines: no more than there are rows, and shorter than a row. What is erased to the end of a line
-  ///   includes the cursor's place, which is the last column when the line is full.
+  /// - Parameter lines: at most as many as there are rows, each shorter than a row. Erasing to the end of a line
+  ///   includes the cursor's column, which is the last column when the line is full.
   package func show(_ lines: [String]) throws {
     // ECMA-48, 8.3.21 (CUP), 8.3.41 (EL), 8.3.39 (ED).
     let frame = "\u{1B}[H" + lines.joined(separator: "\u{1B}[K\r\n") + "\u{1B}[K\u{1B}[J"
     do {
       try output.write(frame.utf8)
     } catch {
-      // A terminal that was closed fails before its SIGHUP is looked at.
+      // On a closed terminal the write fails before its SIGHUP is seen.
       throw error.code == EPIPE ? Interrupted(signal: SIGPIPE) : Interruption.pending.map(Interrupted.init) ?? error
     }
   }
 
-  /// The terminal of the keys, for a loop to watch; nil where there are no keys.
+  /// The descriptor of the keys, for an event loop; nil without keys.
   package var keyboard: Int32? { keys?.number }
 
-  /// The keys that were pressed since the last time.
+  /// The keys pressed since the last call.
   package func pressed() -> [Character] { keys?.pressed() ?? [] }
 
   /// Control-Z: the shell gets its screen back, and `fg` continues with the next frame.

@@ -1,11 +1,11 @@
 import Glibc
 package import SystemIO
 
-/// Where a command writes bytes: standard output, standard error, or a test's record of them.
+/// A command's output: standard output, standard error, or a test's record.
 package protocol Output: Sendable {
-  /// The terminal's size; nil where the bytes go elsewhere.
+  /// The terminal's size; nil if the output is not a terminal.
   var size: Screen.Size? { get }
-  /// Writes all bytes at once, so that a pipe sees a record when it is true.
+  /// Writes all bytes at once, so that a reader of a pipe gets a record as soon as it is complete.
   func write(_ bytes: some Sequence<UInt8>) throws(SystemError)
 }
 
@@ -13,12 +13,12 @@ extension Output {
   package var isTerminal: Bool { size != nil }
 }
 
-/// Where answers come from: standard input, or what a test plays.
+/// The source of answers: standard input, or a test's script.
 package protocol Input: Sendable {
   var isTerminal: Bool { get }
-  /// Drops what was typed before a question was asked.
+  /// Discards text that was typed before a question was asked.
   func discardTyped()
-  /// Whether the terminal shows what is typed. Nothing to do where there is none.
+  /// Sets whether the terminal shows what is typed. Without a terminal it does nothing.
   func show(typed isShown: Bool)
   /// Waits for more bytes.
   ///

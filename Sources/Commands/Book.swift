@@ -43,7 +43,7 @@ struct Book: ContextCommand {
     let client = try context.fleet(interruption, noInput: input.noInput)
     let device = try EnrolledDevice(context.folders)
     _ = try device.prepare()
-    // While libcurl is loaded.
+    // Runs while libcurl is loaded.
     let identity = try device.identity()
     let chosen = try FleetVehicle.named(vehicle, among: client.vehicles())
     let known = chosen.steps.map(\.id)
@@ -52,7 +52,7 @@ struct Book: ContextCommand {
         .usage, "\(chosen.name) has no step \(step)",
         hint: "it has \(known.map(\.description).joined(separator: ", "))")
     }
-    // The server's clock counts: this computer's may be wrong.
+    // The server's clock counts, because this computer's may be wrong.
     let begin = from.flatMap { $0.isNow ? nil : $0.seconds(after: client.now) }
     let end = (begin ?? client.now) + length.seconds
     if !yes {
@@ -86,16 +86,16 @@ struct Book: ContextCommand {
     }
   }
 
-  /// Tells when else the vehicle is free.
+  /// Says at which other times the vehicle is free.
   private func explain(_ error: FleetError, _ console: Console) {
     if case .problem(let problem, _) = error, !problem.next.isEmpty {
       console.note("\(printable(vehicle)) is free for \(span(length.seconds)) from")
-      // In whole minutes, as they can be typed.
+      // In whole minutes, so that the user can type them.
       for time in problem.next { console.note("  \(dateAndTime((time.lowerBound + 59) / 60 * 60))") }
     }
   }
 
-  /// Keeps the booking, and gets its access when that is to be had.
+  /// Stores the booking, and fetches its access if the server already gives it.
   private func fetch(
     _ booking: Booking, _ client: FleetClient, _ identity: EnrolledDevice.Identity, _ context: Context,
     _ console: Console
@@ -125,7 +125,7 @@ struct Book: ContextCommand {
       try console.result("booked \(printable(booking.title)) \(time) \(dateAndTime(booking.to))  (\(booking.shortID))")
     }
     if let failure {
-      // The booking stands, and so does its line.
+      // The booking is made, and its line is printed.
       throw BookedAccess.isMissing("it is booked", failure)
     }
     if file == nil {
@@ -137,7 +137,7 @@ struct Book: ContextCommand {
 }
 
 extension FleetVehicle {
-  /// The vehicle of that UUID or name, in whatever case, if there is one only.
+  /// The vehicle with that UUID or name, in upper or lower case, if only one matches.
   fileprivate static func named(_ text: String, among vehicles: [FleetVehicle]) throws(CommandFailure) -> FleetVehicle {
     if let uuid = UUID(text), let vehicle = vehicles.first(where: { $0.id == uuid }) { return vehicle }
     var same = vehicles.filter { $0.name == text }

@@ -42,7 +42,7 @@ struct Enroll: ContextCommand {
     let name = try name ?? userName(context)
     let interruption = try context.interruption()
     let unlock = context.unlock(interruption, noInput: input.noInput)
-    // Not asked for before it is known to be needed.
+    // Asks only when the passphrase is known to be needed.
     let isNew = try device.prepare {
       let new = try newPassphrase(context, interruption)
       context.passphrase.keep(new)
@@ -71,7 +71,7 @@ struct Enroll: ContextCommand {
     console.note("give it to your operator; with the answer: stepctl open --import FILE")
   }
 
-  /// - Returns: nil where none is wanted.
+  /// - Returns: nil if no passphrase is wanted.
   private func newPassphrase(_ context: Context, _ interruption: Interruption) throws -> [UInt8]? {
     guard passphrase == true || passphraseFile != nil else { return nil }
     let new =

@@ -15,14 +15,14 @@ extension ProgramText {
     examples: { Examples.of[$0] ?? [] },
     libraries: { LibraryVersions.all })
 
-  /// The commands that ask a server.
+  /// The commands that contact a server.
   private static let asking = ["account", "book", "bookings", "login", "logout", "vehicles", "whoami"]
 
-  /// The commands that ask a vehicle.
+  /// The commands that contact a vehicle.
   private static let moving = ["close", "open", "status", "stop"]
 }
 
-/// What people type most, for the end of each command's help. A test types them.
+/// Common command lines for the end of each command's help. A test runs them.
 enum Examples {
   typealias Example = (typed: String, does: String)
 

@@ -15,7 +15,7 @@ struct Find: ContextCommand {
     usage: "stepctl find <options>",
     discussion: "It needs a receiver of satellites that gpsd serves. From 15 m on, `stepctl locate` knows more.")
 
-  // A place in the south begins with a hyphen.
+  // A southern latitude begins with a hyphen.
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp(
@@ -85,16 +85,16 @@ private final class FindSearch {
   private let context: Context
   private let console: Console
   private let goesOn: Bool
-  /// Nil where lines are printed, or nothing but the result.
+  /// Nil if lines are printed, or only the result.
   private let view: LiveView?
   private let begin: ContinuousClock.Instant
   private var settling = Settling()
   private var hasReceiver = true
-  /// What happens if the receiver says no more.
+  /// Fires if the receiver stays silent.
   private var silence: Registration?
 
   private(set) var isInterrupted = false
-  /// The report of a receiver that has settled; not with `--watch`.
+  /// The report of a receiver that has settled; unused with `--watch`.
   private(set) var found: FindReport?
 
   init(_ goal: FindGoal, _ connection: GPSConnection, _ context: Context, _ console: Console, goesOn: Bool) {
@@ -138,7 +138,7 @@ private final class FindSearch {
     try loop.run()
   }
 
-  /// A receiver that falls silent does not say so, and the place that it said last is soon where the user was.
+  /// A receiver that falls silent does not report it, and its last place is soon outdated.
   private func expectMore(on loop: EventLoop) {
     silence?.cancel()
     silence = loop.schedule(at: .now + .seconds(Settling.patience)) { [self] in
@@ -177,7 +177,7 @@ private final class FindSearch {
   }
 }
 
-/// Where a vehicle is, and who says so.
+/// A vehicle's place, and its source.
 struct FindGoal: Equatable {
   let name: String
   let place: Coordinate
@@ -185,19 +185,19 @@ struct FindGoal: Equatable {
 
   enum Source: Equatable {
     case option, file
-    /// Since that time, by this computer's clock: Unix time.
+    /// The place's age counts from this time, by this computer's clock: Unix time.
     case fleet(since: Int64)
   }
 
-  /// How long the fleet's server has to answer.
+  /// How long to wait for the fleet's server.
   private static let patience = Duration.seconds(10)
 
   init(name: String, place: Coordinate, source: Source) {
     (self.name, self.place, self.source) = (name, place, source)
   }
 
-  /// Asks the server of the fleet where the user is logged in. Nil where there is no login, or the server does not
-  /// know.
+  /// Asks the fleet's server at which the user is logged in. Nil without a login, or if the server does not know the
+  /// place.
   fileprivate init?(asking vehicle: Vehicle, _ context: Context, _ interruption: Interruption) throws {
     guard let folder = try? context.fleetFolder(), try folder.login()?.tokens != nil else { return nil }
     let client = try context.fleet(interruption, deadline: context.clocks.steady() + Self.patience)
@@ -205,7 +205,7 @@ struct FindGoal: Equatable {
     self.init(name: vehicle.name, place: place.position, source: .fleet(since: place.since - client.lead))
   }
 
-  /// Seconds since the fleet's server was told; nil where the place is from elsewhere.
+  /// Seconds since the fleet's server learned the place; nil for a place from another source.
   func age(at now: Int64) -> Int64? { if case .fleet(let since) = source { max(0, now - since) } else { nil } }
 }
 
@@ -213,7 +213,7 @@ extension HostPort: ExpressibleByArgument {
   package init?(argument: String) { try? self.init(argument[...], usual: GPSConnection.usual.port) }
 }
 
-/// Where a vehicle is, as far as the receiver can say.
+/// The way to a vehicle, as far as the receiver can tell.
 struct FindReport: Equatable {
   let goal: FindGoal
   let state: Settling.State
@@ -221,7 +221,7 @@ struct FindReport: Equatable {
   /// Unix time.
   let now: Int64
 
-  /// Metres within which the radio knows more than satellites.
+  /// Within this many metres the radio is more precise than satellites.
   static let near = 15.0
 
   init(goal: FindGoal, _ state: Settling.State, hasReceiver: Bool, now: Int64) {
@@ -231,18 +231,18 @@ struct FindReport: Equatable {
     self.now = now
   }
 
-  /// Nil while there is no place, or one that would lead astray.
+  /// Nil while there is no place, or only a misleading one.
   var way: Way? { if case .settled(let fix) = state { Way(from: fix, to: goal.place) } else { nil } }
 
   var isNear: Bool { way.map { $0.distance <= Self.near } ?? false }
 
-  /// `from the fleet, 12 min ago`: a place that may be old says how old.
+  /// `from the fleet, 12 min ago`: a place that may be old states its age.
   var origin: String? { goal.age(at: now).map { "from the fleet, \(span($0)) ago" } }
 
   /// `Rolling Chassis: 120 m to the north-east (48°), ± 8 m; from the fleet, 12 min ago`
   var line: String { origin.map { "\(result); \($0)" } ?? result }
 
-  /// The line without the origin of the place.
+  /// The line without the source of the place.
   var result: String {
     let name = printable(goal.name)
     switch state {
@@ -265,7 +265,7 @@ struct FindReport: Equatable {
     }
   }
 
-  /// What to do, where there is no way.
+  /// What to do if there is no way.
   var advice: String {
     switch state {
     case .none where !hasReceiver: "connect a receiver; gpsd(8) says how"
@@ -314,7 +314,7 @@ struct FindReport: Equatable {
     return points[Int((bearing / 45).rounded()) % 8]
   }
 
-  /// For whoever walks.
+  /// Text for a person on foot.
   static func words(turn: Double) -> String {
     switch turn {
     case -22.5...22.5: "ahead"

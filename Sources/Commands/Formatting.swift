@@ -23,7 +23,7 @@ func dateAndTime(_ seconds: Int64) -> String {
     """
 }
 
-/// A length of time in the largest unit that says enough: `45 s`, `12 min`, `8 h`, `30 days`.
+/// A duration in the largest unit that is precise enough: `45 s`, `12 min`, `8 h`, `30 days`.
 func span(_ seconds: Int64) -> String {
   switch seconds {
   case ..<120: "\(seconds) s"
@@ -42,19 +42,19 @@ func hundredths(_ value: Double) -> String {
   return "\(value < 0 && count > 0 ? "-" : "")\(count / 100).\(count % 100 < 10 ? "0" : "")\(count % 100)"
 }
 
-/// A number with one decimal: metres and seconds need no more.
+/// A number with one decimal, which is enough for metres and seconds.
 func tenths(_ value: Double) -> String {
   let tenths = Int64((value * 10).rounded())
   return "\(tenths < 0 ? "-" : "")\(abs(tenths) / 10).\(abs(tenths) % 10)"
 }
 
 extension Zone {
-  /// As it stands beside a distance. A zone that is not clear does not make the step unknown: the rider may well be
-  /// located at it.
+  /// The word beside a distance. An unclear zone does not mean that the step is unknown: the rider may still be located
+  /// at it.
   var column: String { self == .unknown ? "-" : rawValue }
 }
 
-/// A token as its rider reads it.
+/// A token as shown to its rider.
 struct TokenReport {
   private let token: Token
 
@@ -72,7 +72,7 @@ struct TokenReport {
     return "\(printable(token.subject)): \(steps), \(time)"
   }
 
-  /// By the clock of this device.
+  /// Measured with this device's clock.
   var isValid: Bool { token.notBefore <= now && now < token.expires }
 
   private var time: String {

@@ -4,7 +4,7 @@ import Domain
 import SystemIO
 import Terminal
 
-/// Where a text goes that another computer is to read. No secret is in it.
+/// Writes a text for another computer. The text contains no secret.
 struct HandoverOptions: ParsableArguments {
   @Option(
     name: [.customShort("o"), .customLong("output")],
@@ -26,7 +26,7 @@ struct HandoverOptions: ParsableArguments {
 
   /// Writes the text into the file, if there is one.
   ///
-  /// - Returns: the files that were written: a text that is too long for one code has several, `NAME-1.png` and so on.
+  /// - Returns: the files written. A text that is too long for one code needs several, `NAME-1.png` and so on.
   @discardableResult
   func write(_ text: String) throws -> [String] {
     guard let file else { return [] }
@@ -45,7 +45,7 @@ struct HandoverOptions: ParsableArguments {
     return names
   }
 
-  /// Writes it, or prints it.
+  /// Writes the text to the file, or prints it.
   func put(_ text: String, _ console: Console) throws {
     if file != nil {
       return try console.result("wrote \(write(text).joined(separator: ", "))")
@@ -63,7 +63,7 @@ struct HandoverOptions: ParsableArguments {
     }
   }
 
-  /// One, or as many as it takes.
+  /// One code, or as many as the text needs.
   private func codes(_ text: String) throws -> [QRCode] {
     do throws(QRCode.Failure) { return [try QRCode(Array(text.utf8), level: .low)] } catch {
       switch error {

@@ -7,7 +7,7 @@ import Provisioning
 import SystemIO
 import Terminal
 
-/// Values that a shell offers at the cursor, as they are at that moment: of vehicles, steps, riders and adapters.
+/// Values that a shell offers at the cursor, read at that moment: vehicles, steps, riders and adapters.
 enum LiveCompletion {
   static let radio = kind { _, typed in
     let adapters = Adapter.all().map(\.number)
@@ -23,7 +23,7 @@ enum LiveCompletion {
 
   static let step = kind { words, _ in steps(words) }
 
-  /// Of a list that is joined by commas, the last one.
+  /// The last item of a comma-separated list.
   static let steps = kind { words, typed in
     let chosen = typed.split(separator: ",", omittingEmptySubsequences: false).dropLast().map(String.init)
     return steps(words).filter { !chosen.contains($0) }.map { (chosen + [$0]).joined(separator: ",") }
@@ -40,11 +40,11 @@ enum LiveCompletion {
 
   private static var folders: ConfigurationFolders { Context.process.folders }
 
-  /// - Parameter values: gets all words, and the part of the last one before the cursor.
+  /// - Parameter values: receives all words, and the part of the last word before the cursor.
   private static func kind(_ values: @escaping @Sendable ([String], String) -> [String]) -> CompletionKind {
     .custom { words, _, typed in
       let found = values(words, typed).filter { $0.hasPrefix(typed) }
-      // zsh takes what follows a colon for a description.
+      // zsh takes the text after a colon for a description.
       return CompletionShell.requesting == .zsh ? found.map { $0.substituting(":", by: "\\:") } : found
     }
   }
@@ -56,12 +56,12 @@ enum LiveCompletion {
     return path.flatMap { try? VehicleFile(reading: $0) }?.vehicle.steps.map(\.id.description) ?? []
   }
 
-  /// The vehicle's or operator's folder that was typed already.
+  /// The vehicle's or operator's folder that the user has already typed.
   private static func folder(_ words: [String]) -> String? {
     words.dropFirst(3).first { !$0.hasPrefix("-") && Files.isFolder($0) }
   }
 
-  /// Folders, and files of one kind: a shell that is given values offers no files of its own.
+  /// Folders, and files of one kind. A shell that gets values from the program offers no files of its own.
   private static func paths(_ typed: Substring, ending: String) -> [String] {
     let folder = typed.lastIndex(of: "/").map { String(typed[...$0]) } ?? ""
     let names = (try? Files.names(in: folder.isEmpty ? "." : folder)) ?? []

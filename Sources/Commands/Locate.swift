@@ -58,7 +58,7 @@ struct Locate: ContextCommand {
     try tell(FindingReport(vehicle: vehicle, finding: finding, began: began), console)
   }
 
-  /// Shows every decision, until the radio or the time that was given ends it: drawn, or one a line.
+  /// Shows every decision, drawn or one a line, until the radio or the time limit ends it.
   private func follow(
     _ file: VehicleFile, _ settings: Settings, _ interruption: Interruption, _ context: Context, _ console: Console
   ) throws {
@@ -73,7 +73,7 @@ struct Locate: ContextCommand {
       let ride = Ride(
         vehicle, named: settings.naming(file), side: nil, radio: radio, limit: presence.timeout.timeout, context,
         console, view, interruption)
-      // The keys of the terminal are the picture's: nobody can type a passphrase.
+      // The picture takes the terminal's keys, so nobody could type a passphrase.
       let unlock = context.unlock(interruption, noInput: true)
       _ = try ride.run(nil, [search], patience: settings.patience, goesOn: true) {
         try file.riderAccess(unlock: unlock)

@@ -61,7 +61,7 @@ struct Login: ContextCommand {
     }
   }
 
-  /// What the rider has to see, also with -q.
+  /// The rider must see this, even with -q.
   private func show(_ code: LoginCode, _ context: Context, _ console: Console) throws {
     if console.isJSON {
       try console.result([

@@ -67,13 +67,13 @@ struct Close: MoveCommand {
     usage: "stepctl close [<options>] [left|right|facing]")
   @OptionGroup var move: MoveOptions
 
-  /// Nothing on the road holds it back.
+  /// Nothing on the road blocks it.
   var patience: Duration { .zero }
 
   func added(_ settings: Settings, _ context: Context, _ console: Console) -> VehicleFile? { nil }
 }
 
-/// Which step is meant. A side is a claim, and the proof must agree with it.
+/// Selects the step. A side is a claim, and the proof must agree with it.
 enum SideChoice: String, ExpressibleByArgument, CaseIterable {
   case left, right, facing
 
@@ -120,19 +120,20 @@ struct MoveOptions: ParsableArguments {
     }
   }
 
-  /// Nil for whichever the rider is facing.
+  /// Nil for the step that the rider faces.
   var chosen: Side? { (place ?? side)?.side }
 }
 
-/// `open` and `close`: find the step, prove it, command it, wait for the confirmation. Prints the chain as it goes.
+/// `open` and `close`: find the step, prove presence, send the command, wait for the confirmation. Prints each link of
+/// the chain.
 ///
-/// The broker and the vehicle's challenge are fetched while the rider is on the way.
+/// Connects to the broker and gets the vehicle's challenge while the rider is still approaching.
 protocol MoveCommand: ContextCommand {
   static var target: Command.Move.Target { get }
   var move: MoveOptions { get }
-  /// For how long to ask again while something on the road comes towards the step.
+  /// How long to keep asking while something on the road approaches the step.
   var patience: Duration { get }
-  /// The file of a vehicle that this command adds first; nil for one that is known.
+  /// The file of a vehicle that this command adds first; nil for a known vehicle.
   func added(_ settings: Settings, _ context: Context, _ console: Console) throws -> VehicleFile?
 }
 
@@ -147,7 +148,7 @@ extension MoveCommand {
     var preparation = try file.tlsPreparation()
     var access = try file.riderAccess(unlock: context.unlock(interruption))
     if let newer = try file.renewed(expires: access.token.expires, context, interruption, console) {
-      // The rider's certificate may be another one now.
+      // The import may have replaced the rider's certificate.
       preparation = nil
       access = try newer.riderAccess(unlock: context.unlock(interruption))
     }
@@ -155,7 +156,7 @@ extension MoveCommand {
     if let side { try vehicle.checkStep(at: side) }
     let trace = move.watch ? nil : console.trace
     let searches = try move.presence.searches(vehicle, settings, trace: trace)
-    // Where a radio is needed, the searches are made with one.
+    // Searches that need a radio are created together with it.
     let radio = searches.contains { $0.method == .beacon } ? try settings.radioSpec() : nil
     let ride = Ride(
       vehicle, named: settings.naming(file), side: side, radio: radio, limit: settings.timeout.value, context, console,
@@ -185,7 +186,7 @@ extension MoveCommand {
 }
 
 extension CommandFailure {
-  /// The rider was found, and that does not do.
+  /// The rider was found, but the sighting is not enough.
   fileprivate init(_ shortfall: Shortfall, of sighting: Sighting, _ side: Side?) {
     let step = sighting.step.id
     let method = JSON.Member("method", .string(sighting.method.rawValue))
@@ -230,7 +231,7 @@ extension MoveOptions {
 }
 
 extension Vehicle {
-  /// - Throws: where the vehicle has no step at a side.
+  /// - Throws: if the vehicle has no step at that side.
   @discardableResult
   func checkStep(at side: Side) throws(CommandFailure) -> Step {
     guard let step = step(at: side) else {
@@ -241,9 +242,9 @@ extension Vehicle {
 }
 
 extension Console {
-  /// Tells a link of the chain from the rider to the step: `answer   moving`
+  /// Prints a link of the chain from the rider to the step: `answer   moving`
   func note(_ label: String, _ text: String) { note(link(label, text)) }
 
-  /// The line that `note` tells, for telling it later.
+  /// The line that `note` prints, for printing it later.
   func link(_ label: String, _ text: String) -> String { "\(styled(label.aligned(to: 8), .dim)) \(printable(text))" }
 }

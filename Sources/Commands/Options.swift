@@ -6,7 +6,7 @@ import NFC
 import SystemIO
 import Terminal
 
-/// What every command that prints takes.
+/// Options of every command that prints.
 struct OutputOptions: ParsableArguments {
   @Flag(help: "Print JSON, one object a line.")
   var json = false
@@ -27,7 +27,7 @@ struct OutputOptions: ParsableArguments {
   }
 }
 
-/// What a command takes that may have to ask.
+/// Options of a command that may ask the user.
 struct InputOptions: ParsableArguments {
   @Flag(help: "Never ask; end where an answer is needed.")
   var noInput = false
@@ -37,7 +37,7 @@ struct InputOptions: ParsableArguments {
   }
 }
 
-/// Which vehicle is meant.
+/// Selects the vehicle.
 struct VehicleOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp("The vehicle: a file, or the name of a known one.", valueName: "file|name"),
@@ -45,7 +45,7 @@ struct VehicleOptions: ParsableArguments {
   var vehicle: String?
 }
 
-/// With what to listen.
+/// Selects the radio that listens.
 struct RadioOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -55,7 +55,7 @@ struct RadioOptions: ParsableArguments {
   var radio: String?
 }
 
-/// With what to read and write tags.
+/// Selects the reader for tags.
 struct NFCOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -65,7 +65,7 @@ struct NFCOptions: ParsableArguments {
   var nfc: String?
 }
 
-/// Where a code is to be seen.
+/// Selects the source of a QR code's picture.
 struct QROptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -74,7 +74,7 @@ struct QROptions: ParsableArguments {
   var qr: String?
 }
 
-/// Where to keep what was heard.
+/// Selects the file that keeps what the radio heard.
 struct SaveOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp("Save what is heard as a btsnoop capture, into a new file.", valueName: "file"),
@@ -85,7 +85,7 @@ struct SaveOptions: ParsableArguments {
     if save == "-" { throw ValidationError("--save takes a file: standard output is for results.") }
   }
 
-  /// The radio, recorded if that is wanted.
+  /// The radio, recorded if the user wants that.
   func recorded(_ radio: any Radio) throws -> any Radio {
     try save.map { path throws(RadioError) in try RecordingRadio(radio, to: path) } ?? radio
   }
@@ -104,7 +104,7 @@ struct TimeoutOptions: ParsableArguments {
   var typed: String? { given?.text }
 }
 
-/// A length of time as people type it: `10` and `10s`, `500ms`, `2m`.
+/// A duration as people type it: `10` and `10s`, `500ms`, `2m`.
 struct TimeSpan: ExpressibleByArgument {
   let seconds: Double
   let text: String
@@ -116,7 +116,7 @@ struct TimeSpan: ExpressibleByArgument {
 }
 
 extension Context {
-  /// The settings, from the flags, the environment and the files, in this order.
+  /// The settings from the flags, the environment and the files; the first of these that has a value decides.
   func settings(
     vehicle: String? = nil, radio: String? = nil, nfc: String? = nil, timeout: String? = nil
   ) throws -> Settings {
@@ -127,7 +127,7 @@ extension Context {
 }
 
 extension Settings {
-  /// What --vehicle has to be for another command to mean a vehicle; nil where it need not be given.
+  /// The value that `--vehicle` needs for another command to mean this vehicle; nil if it needs none.
   func naming(_ file: VehicleFile) -> String? {
     if case .flag = vehicle.origin { return vehicle.value }
     guard vehicle.value == nil, let known = try? folders.vehicles(), known.count > 1 else { return nil }
@@ -144,7 +144,7 @@ extension Settings {
     }
   }
 
-  /// The reader's connection string, checked; nil where libnfc is to choose.
+  /// The reader's connection string, checked; nil lets libnfc choose.
   ///
   /// - Throws: `ConfigurationError`, which names the flag, the variable or the file.
   func reader() throws -> String? {
@@ -162,7 +162,7 @@ extension Settings {
 }
 
 extension ParsableArguments {
-  /// Throws for a folder without a name: what an unset variable of a script becomes.
+  /// Throws for an empty folder name, which an unset variable in a script produces.
   func check(folder: String, of whose: String = "vehicle") throws {
     guard !folder.isEmpty else { throw ValidationError("The \(whose)'s folder has no name.") }
   }

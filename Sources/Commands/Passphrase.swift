@@ -6,12 +6,13 @@ import Terminal
 
 /// The passphrase of this device's key.
 extension Context {
-  /// The variable that names a file with it.
+  /// The environment variable that names a file with the passphrase.
   private static let variable = "STEPCTL_PASSPHRASE_FILE"
 
-  /// Opens a key that a passphrase protects: by the file that the environment names, or by asking on the terminal.
+  /// Opens a key that a passphrase protects. The passphrase comes from the file that the environment names, or from the
+  /// terminal.
   ///
-  /// - Parameter noInput: then nobody is asked.
+  /// - Parameter noInput: true forbids asking.
   func unlock(_ interruption: Interruption, noInput: Bool = false) -> KeyFile.Unlock {
     { path, pem in
       var attempts = passphrase.bytes == nil && file == nil ? Self.attempts : 1
@@ -29,7 +30,7 @@ extension Context {
     }
   }
 
-  /// How often it may be typed.
+  /// The number of attempts.
   private static let attempts = 3
 
   /// The file that the environment names.

@@ -1,23 +1,22 @@
 import Terminal
 
-/// The commands of someone who stands before a step and waits, with the words that are typed most, read without
-/// ArgumentParser.
+/// Reads the most frequent words of the commands for a rider who waits at a step, without ArgumentParser.
 ///
-/// Each option group and each kind of option is a type that ArgumentParser asks the Swift runtime about, and for each
-/// question the runtime walks through all protocol conformances of the program: 110 walks of 5,800 records, 28 % of the
-/// instructions of a whole `open`. So what is simple is taken word by word. Of anything else nothing is taken:
-/// ArgumentParser reads it, explains it, or says what is wrong with it.
+/// ArgumentParser queries the Swift runtime about each type of option group and option, and for each query the runtime
+/// walks through all protocol conformances of the program: 110 walks of 5,800 records, 28 % of the instructions of a
+/// whole `open`. So this type reads simple command lines word by word. It rejects any other command line as a whole;
+/// ArgumentParser then reads it, explains it, or says what is wrong with it.
 struct PlainWords {
-  /// A word that is rare, mistyped or there twice, or `--option=value`.
+  /// A rare, mistyped or repeated word, or `--option=value`.
   private struct NotPlain: Error {}
 
   private var json = false
   private var quiet = false
-  /// What stands for itself.
+  /// A word that is not an option.
   private var place: String?
   private var values: [String: String] = [:]
 
-  /// The command that was typed; nil where ArgumentParser has to look.
+  /// The typed command; nil if ArgumentParser must read it.
   static func command(_ words: [String]) -> (any ContextCommand)? {
     guard let name = words.first else { return nil }
     let rest = words.dropFirst()
@@ -71,7 +70,7 @@ struct PlainWords {
     return value
   }
 
-  /// Which step is meant, by a word that stands for itself or by an option.
+  /// Selects the step, by a plain word or by an option.
   private func step<Choice>(_ read: (String) -> Choice?) throws(NotPlain) -> (place: Choice?, side: Choice?) {
     let side = try value("--side", read)
     guard let place else { return (nil, side) }
@@ -79,7 +78,7 @@ struct PlainWords {
     return (choice, nil)
   }
 
-  // ArgumentParser traps when code reads a property that was never set, so each property of each group is set here.
+  // ArgumentParser traps when code reads an unset property, so each property of each group is set here.
 
   private static func move(_ typed: ArraySlice<String>) throws(NotPlain) -> MoveOptions {
     let options = ["--side", "--by", "--vehicle", "--radio", "--nfc", "--qr", "--timeout"]

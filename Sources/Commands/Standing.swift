@@ -25,7 +25,7 @@ struct Standing: ContextCommand {
     let vehicles = try knownVehicles(settings, context, console)
     let state = vehicles.map(\.state).min { $0.rank < $1.rank } ?? .noVehicle
     let option = vehicle.vehicle.map { " " + shellCommand("--vehicle", $0) }
-    // The radio tells several vehicles apart, and the network does not.
+    // The radio tells several vehicles apart; the network does not.
     let isOne = vehicles.count { $0.state == state } < 2
     let example = isOne ? nil : vehicles.first { $0.state == state }?.name
     let steps = state.next(option ?? "", away: option ?? example.map { " " + shellCommand("--vehicle", $0) } ?? "")
@@ -61,7 +61,7 @@ struct Standing: ContextCommand {
       }
     }
     if vehicles.isEmpty, let fault = faults.first { throw fault }
-    // The others can be used.
+    // The others are usable.
     for fault in faults { console.note("vehicle", printable(fault.description)) }
     return vehicles
   }
@@ -70,12 +70,12 @@ struct Standing: ContextCommand {
     case ready
     case tokenNotYetValid = "token_not_yet_valid"
     case tokenExpired = "token_expired"
-    /// The token may be good by its times, but the vehicle learns that it is not.
+    /// The token's times are still valid, but the vehicle will be told that it is revoked.
     case bookingEnded = "booking_ended"
     case noToken = "no_token"
     case noVehicle = "no_vehicle"
 
-    /// The vehicle that needs least counts.
+    /// The vehicle that needs the fewest further steps has the lowest rank.
     var rank: Int {
       switch self {
       case .ready: 0
@@ -88,8 +88,8 @@ struct Standing: ContextCommand {
     }
 
     /// - Parameters:
-    ///   - vehicle: the option that says which one is meant.
-    ///   - away: the same where no radio hears it.
+    ///   - vehicle: the option that names the vehicle.
+    ///   - away: the option to use where no radio can hear the vehicle.
     func next(_ vehicle: String, away: String) -> [(typed: String, does: String)] {
       let asking = [
         ("stepctl enroll --output request", "give it to your operator"),
@@ -115,10 +115,10 @@ struct Standing: ContextCommand {
   }
 }
 
-/// A vehicle's file, and what its rider may do.
+/// A vehicle's file, and what its rider is allowed to do.
 private struct KnownVehicle {
   let file: VehicleFile
-  /// What `--vehicle` calls it.
+  /// The vehicle's name for `--vehicle`.
   let name: String?
   let state: Standing.State
   let access: String
@@ -133,7 +133,7 @@ private struct KnownVehicle {
     let token = try file.riderToken()
     expires = token.expires
     let booked = bookings.filter { $0.vehicle == file.vehicle.uuid }
-    // A booking's token begins with it, or later.
+    // A booking's token begins with the booking, or later.
     if !booked.contains(where: \.isLive),
       let ended = booked.first(where: { $0.from <= token.notBefore && now < token.expires })
     {

@@ -39,7 +39,7 @@ struct Status: ContextCommand {
       client, steps, StatusLines(context, console, hasTimes: watch),
       LastAnswer(of: file.vehicle.uuid, context.folders), at: context.clocks.wall(),
       waiting: waiting)
-    // Progress can be cleared from a terminal only. Elsewhere the wait is worth a line only if it is long.
+    // Progress can be cleared only on a terminal. Elsewhere only a long wait deserves a line.
     answers.notice = console.progress.isShown ? nil : loop.schedule(at: .now + .seconds(1)) { console.note(waiting) }
     do { try answers.ask() } catch RiderError.noAnswer(let isOffline) {
       try answers.printLastAnswer()
@@ -54,9 +54,9 @@ struct Status: ContextCommand {
   }
 }
 
-/// The newest statement of each step, and when the vehicle last said anything.
+/// The newest statement of each step, and when the vehicle last answered.
 private final class StatusAnswers {
-  /// Tells that the answer takes long; cancelled by the first answer.
+  /// Reports a slow answer; the first answer cancels it.
   var notice: Registration?
 
   private let client: RiderClient
@@ -66,7 +66,7 @@ private final class StatusAnswers {
   private let waiting: String
   private var newest: [StepID: Statement] = [:]
   private var heard: UnixTime
-  /// Whether the user was told already that the vehicle does not answer.
+  /// Whether the user already knows that the vehicle does not answer.
   private var isSilent = false
 
   init(
@@ -77,7 +77,7 @@ private final class StatusAnswers {
     heard = start
   }
 
-  /// Asks for each step by name, and prints the answer: only the answer to one's own question is known to be fresh.
+  /// Asks for each step by name, and prints the answer. Only the answer to our own question is known to be fresh.
   func ask() throws {
     for step in steps {
       lines.console.progress.show(waiting)
@@ -89,8 +89,8 @@ private final class StatusAnswers {
     last?.note(heard)
   }
 
-  /// Prints changes until only a new question can tell how the steps stand: after a restart of the controller, an old
-  /// statement that somebody sends again, or a word of the broker that the controller has come or gone.
+  /// Prints changes until only a new question can tell the state of the steps: after a restart of the controller, after
+  /// a replayed old statement, or when the broker reports that the controller has come or gone.
   func printChanges() throws {
     let progress = lines.console.progress
     progress.show("waiting for changes")
@@ -109,7 +109,7 @@ private final class StatusAnswers {
     }
   }
 
-  /// Asks once more, and says once when nothing is known any more.
+  /// Asks again. Says once that nothing is known any more.
   ///
   /// - Returns: whether to wait for changes before the next question.
   func askAgain() throws -> Bool {
@@ -124,7 +124,7 @@ private final class StatusAnswers {
     }
   }
 
-  /// Says when the steps that have not answered were heard last, if an earlier run noted it.
+  /// Says when each silent step was last heard, if an earlier run recorded it.
   func printLastAnswer() throws {
     guard let time = last?.time else { return }
     try lines.printSilence(since: time, steps.filter { newest[$0] == nil })
@@ -136,7 +136,7 @@ private final class StatusAnswers {
   }
 }
 
-/// A step's state as people and programs read it.
+/// A step's state, for people and for programs.
 private struct StatusLines {
   let context: Context
   let console: Console
@@ -162,7 +162,7 @@ private struct StatusLines {
     }
   }
 
-  /// A time of day, and the date where that is another one.
+  /// A time of day, with the date if it is not today.
   private func moment(_ time: UnixTime, _ now: UnixTime) -> String {
     let (then, today) = (dateAndTime(time.microseconds / 1_000_000), dateAndTime(now.microseconds / 1_000_000))
     return then.prefix(10) == today.prefix(10) ? String(timeOfDay(time).prefix(8)) : then
@@ -196,7 +196,7 @@ private struct StatusLines {
   }
 }
 
-/// When a vehicle answered this user's `status` last: the time of an empty file.
+/// When a vehicle last answered this user's `status`: the modification time of an empty file.
 private struct LastAnswer {
   private let path: String
 
@@ -211,7 +211,7 @@ private struct LastAnswer {
     return UnixTime(microseconds: Int64(status.st_mtim.tv_sec) * 1_000_000 + Int64(status.st_mtim.tv_nsec) / 1000)
   }
 
-  /// A courtesy: where it cannot be noted, nothing is said later.
+  /// A convenience: if this cannot be recorded, a later run says nothing.
   func note(_ time: UnixTime) {
     guard (try? Files.createFolder(Files.parent(of: path), mode: 0o700)) != nil,
       let file = try? Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)
@@ -223,7 +223,7 @@ private struct LastAnswer {
 }
 
 extension Statement {
-  /// What the vehicle knows of the road, if it said so.
+  /// What the vehicle knows of the road, if it reported it.
   fileprivate var watch: Watch? {
     if case .challenge(let challenge)? = answer?.outcome { challenge.watch } else { nil }
   }

@@ -54,7 +54,7 @@ struct Stop: ContextCommand {
     let waiting = "waiting for the answer of \(printable(access.vehicle.name))"
     progress.show(waiting)
     let name = settings.naming(file)
-    /// What no answer says.
+    /// Errors that were not printed as an answer.
     var doubts: Set<String> = []
     do {
       try client.perform(steps.map { .stop($0) }) { step, update in
@@ -81,7 +81,7 @@ struct Stop: ContextCommand {
     } catch let error as RiderError where !error.isInterruption {
       let failure = CommandFailure(error, naming: name)
       progress.clear()
-      // One error is the command's. What it does not say is told before.
+      // The command ends with one error. Other failures are printed before.
       for doubt in doubts.subtracting([failure.description]).sorted() { console.note(doubt) }
       throw Told(failure)
     }

@@ -51,7 +51,7 @@ struct Vehicles: ContextCommand {
 }
 
 extension FleetVehicle {
-  /// Whether it is free when that was asked, else what it is doing: MDS's word with spaces.
+  /// Whether the vehicle is free, if that was asked; otherwise its state: MDS's word with spaces.
   fileprivate var availability: String {
     switch isFree {
     case true: "free"
@@ -73,7 +73,7 @@ struct BookingTime {
 
   var isNow: Bool { time == nil }
 
-  /// Unix time. A time of day is the next one.
+  /// Unix time. A time of day means its next occurrence.
   func seconds(after now: Int64) -> Int64 { time?.seconds(after: now) ?? now }
 }
 
@@ -84,7 +84,7 @@ extension Lifetime {
   }
 }
 
-/// What a time of a booking looks like.
+/// The form of a booking's time.
 enum BookingOptionError: Error, CustomStringConvertible {
   case time, length
 

@@ -24,7 +24,7 @@ struct Whoami: ContextCommand {
     }
     try console.result("account   \(printable(account.email))")
     try console.result("server    \(client.server.host)")
-    // 43 characters, in two lines of a terminal of 80 columns.
+    // 43 characters, split into two lines to fit 80 columns.
     try console.result("device    \(device.grouped)")
     if let logins = account.json["logins"]?.array, logins.count > 1 {
       try console.result("logins    \(logins.count); `stepctl logout --everywhere` ends them")

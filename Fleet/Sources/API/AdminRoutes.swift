@@ -8,7 +8,7 @@ import StepProtocol
 package import Web
 
 extension FleetService {
-  /// The routes for the operator, on a socket that nobody else can open. `stepfleet` asks them.
+  /// The routes for the operator, on a socket that nobody else can open. `stepfleet` uses them.
   package func addAdminRoutes(to router: some RouterMethods<FleetContext>, _ authenticator: any Authenticator) {
     router.get("/vehicles") { [self] _, _ in
       let now = clock()
@@ -77,7 +77,7 @@ extension FleetService {
     }
   }
 
-  /// What keeps the keys from being changed is for the operator to read.
+  /// The operator may read why the keys cannot be changed.
   private func changeKeys<Result: Sendable>(
     _ body: @escaping @Sendable (FleetOperator) throws -> Result
   ) async throws -> Result {
@@ -86,7 +86,7 @@ extension FleetService {
     }
   }
 
-  /// New notices for every vehicle: what the server did not publish before it stopped is in them.
+  /// New notices for every vehicle. They include what the server did not publish before it stopped.
   package func publishToAll() async throws {
     desk.publish(to: Set(try await vehicles().compactMap { UUID($0.vehicle.id) }))
   }

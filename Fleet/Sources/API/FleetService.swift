@@ -11,22 +11,22 @@ package import Store
 import Synchronization
 package import Web
 
-/// Vehicles, bookings and access: what both the riders' routes and the operator's ask for.
+/// Vehicles, bookings and access, for the riders' routes and the operator's.
 package final class FleetService: Sendable {
   let store: any Store
   let desk: OperatorDesk
   let clock: Clock
   let logger: Logger
-  /// How many bookings an account can have that are not over.
+  /// The maximum number of an account's bookings that are not over.
   let limit: Int64
   package static let limit: Int64 = 20
-  /// The vehicles, which change seldom and are read with every request. Whoever changes one announces it.
+  /// The vehicles. They change rarely and are read at every request. A transaction that changes one announces it.
   private let known = Mutex(Known())
 
   private struct Known {
-    /// By name; nil until somebody asks.
+    /// Sorted by name; nil until they are needed.
     var vehicles: [FleetVehicle]?
-    /// How many announcements there were.
+    /// The number of announcements so far.
     var age = 0
   }
 
@@ -47,7 +47,7 @@ package final class FleetService: Sendable {
 
   // MARK: - Vehicles
 
-  /// Learns what this server, or another one of the same database, changes. It ends with the store.
+  /// Follows changes by this server and by others of the same database. Ends with the store.
   package func followAnnouncements() async {
     let announcements = store.announcements()
     forgetVehicles()
@@ -69,12 +69,12 @@ package final class FleetService: Sendable {
         "SELECT \(FleetVehicle.columns) FROM vehicle WHERE service <> 'removed' ORDER BY name"
       ).map(FleetVehicle.init)
     }
-    // What was announced meanwhile may not be in it.
+    // An announcement during the read means that the result may be outdated.
     known.withLock { if $0.age == age { $0.vehicles = read } }
     return read
   }
 
-  /// - Returns: the vehicles and what each is doing, by name; without those that were removed.
+  /// - Returns: the vehicles by name, with their bookings; without removed vehicles.
   package func vehicles() async throws -> [(vehicle: FleetVehicle, bookings: [Booking])] {
     let now = clock()
     let vehicles = try await knownVehicles()
@@ -87,13 +87,13 @@ package final class FleetService: Sendable {
     }
   }
 
-  /// - Returns: the vehicle, and the booking whose time it is.
+  /// - Returns: the vehicle, and its current booking.
   package func vehicle(_ id: String) async throws -> (vehicle: FleetVehicle, present: Booking?) {
     let now = clock()
     guard let vehicle = try await knownVehicles().first(where: { $0.id == id }) else {
       throw Problem.notFound("vehicle")
     }
-    // None overlaps another, so the one that ends next is the one that began first.
+    // Bookings do not overlap, so the one that ends next is the one that began first.
     let next = try await store.read { transaction in
       try transaction.run(
         """
@@ -122,9 +122,10 @@ package final class FleetService: Sendable {
     ).map(booking)
   }
 
-  /// Announces a vehicle, which joins with the code; or takes one that `stepctl provision vehicle --operator` has made.
+  /// Registers a vehicle that will join with the code, or adopts one that `stepctl provision vehicle --operator` has
+  /// made.
   ///
-  /// - Returns: the code; nil when the vehicle is there already.
+  /// - Returns: the code; nil if the vehicle exists already.
   package func addVehicle(_ name: String) async throws -> String? {
     guard Vehicle.isName(name) else { throw Problem.malformed("a vehicle's name is \(Vehicle.nameRule)") }
     let now = clock()
@@ -146,10 +147,10 @@ package final class FleetService: Sendable {
     return code
   }
 
-  /// Seconds: a day, in which somebody goes to the vehicle.
+  /// Lifetime of the code in seconds: a day, enough to go to the vehicle.
   static let invitationLifetime: Int64 = 86_400
 
-  /// 60 random bits, without letters that look like others.
+  /// 60 random bits, without letters that look alike.
   private static func newCode() -> String {
     let letters = Array("ABCDEFGHJKLMNPQRSTUVWXYZ23456789")
     let text = (0..<12).map { _ in letters.randomElement()! }
@@ -181,7 +182,7 @@ package final class FleetService: Sendable {
 
   private static let badCode = Problem(.forbidden, "bad_code", "the code is wrong, was used, or has ended")
 
-  /// What a vehicle sends that joins.
+  /// The request of a vehicle that joins.
   struct Enrolment: Sendable {
     let code: String
     let name: String?
@@ -209,7 +210,7 @@ package final class FleetService: Sendable {
     do { vehicle = try Vehicle(name: name, uuid: enrolment.id, steps: enrolment.steps) } catch {
       throw Problem.malformed("steps: two have the same id, side or major")
     }
-    // The code is spent first: of two that come with it at once, one goes on.
+    // Uses up the code first: of two vehicles that bring it at once, one continues.
     try await insert(vehicle, folder: enrolment.id.description, now: now, code: code)
     do {
       let admission = try await desk.perform {
@@ -232,15 +233,15 @@ package final class FleetService: Sendable {
       forgetVehicles()
       if case FleetOperator.Refusal.request(let reason) = error { throw Problem.malformed(reason) }
       guard let error = error as? any Failure else { throw error }
-      // The line is for the operator: it names files.
+      // This line is for the operator, because it names files.
       logger.error("a vehicle has not joined", metadata: ["vehicle": "\(enrolment.id)", "error": "\(error)"])
       if error.exitStatus == .usage { throw Problem(.conflict, "taken", "a vehicle with that id or topic is there") }
       throw Problem.busy("no vehicle can join at present", seconds: 5)
     }
   }
 
-  /// Takes a vehicle out of service, or back into it. Bookings stay; nobody gets access meanwhile, and what was given
-  /// is revoked.
+  /// Takes a vehicle out of service, or returns it. Bookings stay. Out of service, no access is issued, and issued
+  /// access is revoked.
   package func setService(_ service: Service, of name: String) async throws {
     let now = clock()
     let vehicle = try await named(name).vehicle
@@ -259,7 +260,7 @@ package final class FleetService: Sendable {
       try transaction.run(
         "UPDATE vehicle SET service = ? WHERE id = ?", [.text(service.rawValue), .text(vehicle.id)])
       if service == .removed {
-        // The name is free again.
+        // Frees the name.
         try transaction.run(
           "UPDATE vehicle SET name = ? WHERE id = ?", [.text("\(vehicle.name) (\(vehicle.id))"), .text(vehicle.id)])
         let cancelled = try transaction.run(
@@ -282,8 +283,8 @@ package final class FleetService: Sendable {
     if service == .removed { try await forgetRemoved() }
   }
 
-  /// Lets the operator forget the vehicles that were removed: each when it knows what of it was withdrawn, or all of
-  /// that has ended. Until then the broker lets its clients in.
+  /// Lets the operator forget removed vehicles: each as soon as it knows all revocations, or all revoked tokens have
+  /// ended. Until then the broker admits the vehicle's clients.
   private func forgetRemoved() async throws {
     let now = clock()
     let removed = try await store.read { transaction in
@@ -296,13 +297,13 @@ package final class FleetService: Sendable {
       ).map { (id: $0.text("id"), folder: $0.text("folder"), lasts: $0.optionalInteger("last") ?? 0 > now) }
     }
     for (id, folder, lasts) in removed {
-      // Another vehicle may have its folder's name by now.
+      // Another vehicle may already use its folder's name.
       guard try await desk.perform({ try $0.vehicle(folder)?.uuid.description == id }) else { continue }
       try await desk.remove(folder, telling: lasts ? UUID(id) : nil)
     }
   }
 
-  /// Says where a vehicle is now; nil where that is not known any more.
+  /// Sets a vehicle's present place; nil if it is no longer known.
   package func setPlace(_ place: Coordinate?, of name: String) async throws {
     let now = clock()
     let vehicle = try await named(name).vehicle
@@ -318,7 +319,7 @@ package final class FleetService: Sendable {
     forgetVehicles()
   }
 
-  /// By name or id.
+  /// Finds a vehicle by name or id.
   package func named(_ name: String) async throws -> (vehicle: FleetVehicle, bookings: [Booking]) {
     let now = clock()
     return try await store.read { transaction in
@@ -343,10 +344,10 @@ package final class FleetService: Sendable {
 
   // MARK: - Bookings
 
-  /// A request that may come twice.
+  /// A request that may be sent twice.
   struct Repeatable: Sendable {
     let key: String
-    /// Of the request's content: the same key with another is refused.
+    /// The digest of the request's content: the same key with other content is refused.
     let digest: String
 
     init(key: String, body: [UInt8]) {
@@ -355,7 +356,7 @@ package final class FleetService: Sendable {
     }
   }
 
-  /// - Returns: the booking's JSON, as it was when it was made.
+  /// - Returns: the booking's JSON, as it was when the booking was made.
   func book(
     _ id: String, for caller: Caller, _ asked: Interval, steps: [StepID]?, repeatable: Repeatable?
   ) async throws -> JSON {
@@ -364,8 +365,8 @@ package final class FleetService: Sendable {
     let booking = UUID.random().description
     do {
       return try await store.write { [limit] transaction in
-        // Of requests that come at once, each sees those before it, also the same one that was sent twice. Whoever
-        // cancels all sees this one.
+        // Serializes the account's requests: each sees the earlier ones, including a copy of itself. A cancellation of
+        // all bookings sees this one too.
         try transaction.reserve(account)
         if let repeatable,
           let earlier = try transaction.run(
@@ -398,8 +399,8 @@ package final class FleetService: Sendable {
           throw Problem(
             .conflict, "too_many_bookings", "the account has \(limit) bookings that are not over, and cannot have more")
         }
-        // PostgreSQL writes a row and then looks for what overlaps it. Of two that did this at once each would wait for
-        // the other until one is thrown out, after a second; and meanwhile the next one comes.
+        // PostgreSQL writes a row before it looks for overlaps. Two such transactions at once would wait for each other
+        // until PostgreSQL aborts one after a second, while further ones arrive. The lock prevents that.
         try transaction.reserve(id)
         let subject = "b-" + hexadecimal(SymmetricKey(size: .init(bitCount: 64)).withUnsafeBytes { Array($0) })
         try transaction.run(
@@ -431,7 +432,7 @@ package final class FleetService: Sendable {
   private static func openBookings(
     of account: String, at now: Int64, in transaction: borrowing Transaction
   ) throws(StoreError) -> Int64 {
-    // What is not over has begun within the longest time: so the years before need not be looked at.
+    // A booking that is not over began within the maximum length, so older rows need not be read.
     try transaction.run(
       """
       SELECT count(*) AS n FROM booking
@@ -440,7 +441,7 @@ package final class FleetService: Sendable {
     )[0].integer("n")
   }
 
-  /// It may have been suspended since the request was read.
+  /// The account may have been suspended since the request was read.
   private static func checkActive(_ account: String, in transaction: borrowing Transaction) throws {
     guard
       try !transaction.run("SELECT id FROM account WHERE id = ? AND state = 'active'", [.text(account)]).isEmpty
@@ -461,7 +462,7 @@ package final class FleetService: Sendable {
       .conflict, "taken", "another booking has that time", members: [.init("next", .array(next.map(\.json)))])
   }
 
-  /// The newest 200; those that are not over are among them.
+  /// The newest 200, which include all that are not over.
   func bookings(of account: String) async throws -> [FleetBooking] {
     try await store.read { transaction in
       try transaction.run(
@@ -472,7 +473,7 @@ package final class FleetService: Sendable {
     }
   }
 
-  /// For the operator: all that are not over.
+  /// For the operator: all bookings that are not over.
   package func openBookings() async throws -> [FleetBooking] {
     let now = clock()
     return try await store.read { transaction in
@@ -482,7 +483,7 @@ package final class FleetService: Sendable {
     }
   }
 
-  /// - Parameter account: whose it has to be; nil for the operator.
+  /// - Parameter account: the required owner; nil for the operator.
   func booking(_ id: String, of account: String?) async throws -> FleetBooking {
     try await store.read { try Self.booking(id, of: account, in: $0) }
   }
@@ -491,16 +492,16 @@ package final class FleetService: Sendable {
     _ id: String, of account: String?, in transaction: borrowing Transaction
   ) throws -> FleetBooking {
     let row = try transaction.run("\(FleetBooking.select) WHERE booking.id = ?", [.text(id)]).first
-    // Another's is not told from none.
+    // Another rider's booking looks like a missing one.
     guard let booking = row.map(FleetBooking.init), account == nil || booking.account == account else {
       throw Problem.notFound("booking")
     }
     return booking
   }
 
-  /// What is to become of a booking.
+  /// A change of a booking.
   enum Change: Sendable {
-    /// - Parameter etag: what `If-Match` says.
+    /// - Parameter etag: the value of `If-Match`.
     case extend(to: Int64, etag: String)
     case cancel, end
   }
@@ -531,14 +532,14 @@ package final class FleetService: Sendable {
         } catch { throw Problem(error) }
         if case .extend(_, let etag) = change, !Self.names(old.etag, in: etag) { throw Self.changed }
         guard new != old.booking else { return old }
-        // Two who have read the same version do not both write.
+        // Of two writers that have read the same version, only one writes.
         let written = try transaction.run(
           """
           UPDATE booking SET ends = ?, state = ?, version = version + 1 WHERE id = ? AND version = ? RETURNING version
           """, [.integer(new.interval.end), .text(new.written.rawValue), .text(id), .integer(old.version)])
         guard !written.isEmpty else { throw Self.changed }
         if let event { try Self.event(event, of: old.vehicle.id, id, at: now, in: transaction) }
-        // What lasts longer than the booking does now.
+        // Marks access that lasts longer than the booking now does.
         let limit = new.written.isOpen ? new.interval.end + BookingRules.grace : now
         try Self.mark("booking = ?", .text(id), limit, in: transaction)
         return try Self.booking(id, of: account, in: transaction)
@@ -551,7 +552,8 @@ package final class FleetService: Sendable {
     }
   }
 
-  /// Whether an If-Match or If-None-Match names an entity tag: `*`, or a list (RFC 9110 13.1.1). No comma is in ours.
+  /// Whether an If-Match or If-None-Match names an entity tag: `*`, or a list (RFC 9110 13.1.1). Our tags contain no
+  /// comma.
   static func names(_ etag: String, in list: String) -> Bool {
     list == "*" || list.split(separator: ",").contains { $0.filter { $0 != " " && $0 != "\t" } == etag }
   }
@@ -561,8 +563,8 @@ package final class FleetService: Sendable {
 
   // MARK: - Access
 
-  /// What whoever notes access that was given, and whoever takes it back from a vehicle or a device, have to themselves
-  /// (`Transaction.reserve`): the one that comes second sees the other.
+  /// The lock (`Transaction.reserve`) for recording issued access and for revoking a vehicle's or device's access: the
+  /// second transaction sees the result of the first.
   private static let accessIsGiven = "access"
 
   private static let deviceRevoked = Problem(
@@ -598,7 +600,7 @@ package final class FleetService: Sendable {
       case FleetOperator.Refusal.request(let reason): throw Problem(.unprocessableContent, "bad_request", reason)
       case FleetOperator.Refusal.tooMany(let next): throw Self.tooMuchAccess(until: next)
       case let error as any Failure:
-        // The line is for the operator: it names files.
+        // This line is for the operator, because it names files.
         logger.error("no access", metadata: ["booking": "\(id)", "error": "\(error)"])
         throw Problem.busy("access cannot be given at present", seconds: 5)
       default: throw error
@@ -622,9 +624,10 @@ package final class FleetService: Sendable {
     return text
   }
 
-  /// Notes that a booking has access.
+  /// Records that a booking has access.
   ///
-  /// - Returns: why it may not have it: something has changed meanwhile, and whoever changed it has not seen the token.
+  /// - Returns: why it may not have access: something changed meanwhile, and that transaction did not see the new
+  ///   token.
   private static func note(
     _ token: Token, of known: FleetBooking, in transaction: borrowing Transaction
   ) throws(StoreError) -> Problem? {
@@ -637,8 +640,8 @@ package final class FleetService: Sendable {
     return open.isEmpty ? Problem(.conflict, "changed", "the booking has changed meanwhile; ask again") : nil
   }
 
-  /// How many tokens of an account for a vehicle there can be that have not ended, withdrawn ones included: what a
-  /// vehicle has to remember is little, and nobody uses it up for all others.
+  /// The maximum number of an account's unexpired tokens for one vehicle, including revoked ones. A vehicle can
+  /// remember few revocations, and one account must not use up the space of all others.
   static let mostAccess = 8
 
   private static func tooMuchAccess(until next: Int64) -> Problem {
@@ -648,9 +651,9 @@ package final class FleetService: Sendable {
       members: [.init("from", .string(from))])
   }
 
-  /// Takes a place for a token that is about to be made: of requests that come at once, each sees those before it.
+  /// Reserves a place for a token that is about to be made. Of simultaneous requests, each sees the earlier ones.
   ///
-  /// - Returns: what is in the place of the token's jti.
+  /// - Returns: the placeholder for the token's jti.
   private func takePlace(
     _ booking: FleetBooking, for caller: Caller, until end: Int64, now: Int64
   ) async throws -> String {
@@ -674,9 +677,9 @@ package final class FleetService: Sendable {
     return place
   }
 
-  /// Marks what was handed out, and lasts beyond a time, as to be withdrawn: `withdraw` does it.
+  /// Marks issued access that lasts beyond a time for revocation: `withdraw` revokes it.
   ///
-  /// - Parameter condition: of a row of `access`.
+  /// - Parameter condition: SQL on a row of `access`.
   private static func mark(
     _ condition: String, _ value: Value, _ beyond: Int64, in transaction: borrowing Transaction
   ) throws(StoreError) {
@@ -685,10 +688,10 @@ package final class FleetService: Sendable {
       [.integer(beyond), value])
   }
 
-  /// Withdraws all that is marked for it. When it returns, the operator's ledger has it, and vehicles are being told.
-  /// Where it throws, the marks stay: whoever asks next does it, and so does the housekeeping.
+  /// Revokes all marked tokens. When it returns, the operator's ledger has the revocations, and vehicles are being
+  /// told. If it throws, the marks stay, and the next request or the housekeeping repeats it.
   ///
-  /// - Returns: how many tokens that concerns.
+  /// - Returns: the number of tokens.
   @discardableResult
   package func withdraw() async throws -> Int {
     let now = clock()
@@ -705,7 +708,7 @@ package final class FleetService: Sendable {
     }
     guard !tokens.isEmpty || !devices.isEmpty else { return 0 }
     var vehicles = Set(tokens.map(\.vehicle))
-    // Of a device the ledger knows more than the database: what `stepctl provision token` has given it.
+    // The ledger also knows tokens that `stepctl provision token` gave to the device; the database does not.
     if !devices.isEmpty { vehicles.formUnion(try await knownVehicles().map(\.id)) }
     let count = try await desk.revoke(
       devices.compactMap { Thumbprint($0).map(Notice.Subject.device) } + tokens.map { .token($0.jti) },
@@ -721,22 +724,22 @@ package final class FleetService: Sendable {
     return count
   }
 
-  /// What the operator takes back.
+  /// What the operator revokes.
   package enum Revocation: Sendable {
-    /// It is cancelled, too.
+    /// The booking is also cancelled.
     case booking(String)
-    /// It gets nothing more, ever.
+    /// The device never gets access again.
     case device(Thumbprint)
-    /// By its id. Its bookings are cancelled.
+    /// The account, by its id. Its bookings are cancelled.
     case account(String)
   }
 
-  /// - Returns: how many tokens it concerns.
+  /// - Returns: the number of tokens.
   package func revoke(_ revocation: Revocation) async throws -> Int {
     let now = clock()
     switch revocation {
     case .device(let device):
-      // What the operator's ledger notes ends with the device's last token.
+      // The entry in the operator's ledger ends with the device's last token, so the database keeps its own.
       try await store.write { transaction in
         try transaction.reserve(Self.accessIsGiven)
         try transaction.run(
@@ -757,7 +760,7 @@ package final class FleetService: Sendable {
 
   private func cancelAll(_ condition: String, _ value: String, now: Int64) async throws -> Int {
     let count = try await store.write { transaction in
-      // A booking that is being made is seen when it is there.
+      // Waits for a booking that is being made, so that it is cancelled too.
       try transaction.reserve(value)
       try Self.cancel(condition, [.text(value)], now, in: transaction)
       let concerned = "booking IN (SELECT id FROM booking WHERE \(condition))"
@@ -783,7 +786,7 @@ package final class FleetService: Sendable {
     }
   }
 
-  /// Everything about an account, for its export.
+  /// All data about an account, for its export.
   package func export(_ account: String) async throws -> [JSON.Member] {
     let now = clock()
     return try await store.read { transaction in
@@ -808,7 +811,7 @@ package final class FleetService: Sendable {
 
   // MARK: - Time
 
-  /// Writes down what the time has done: bookings that are over, and what nobody asks for again.
+  /// Applies the effects of time: ends bookings, and removes data that nobody asks for again.
   package func tidy() async throws {
     let now = clock()
     try await store.write { transaction in
@@ -823,7 +826,7 @@ package final class FleetService: Sendable {
           at: row.integer("ends"), in: transaction)
       }
       try transaction.run("DELETE FROM idempotency WHERE created <= ?", [.integer(now - 86_400)])
-      // What was begun, and not finished: an account was suspended, and its bookings are still there.
+      // Completes interrupted work: an account was suspended, and its bookings still exist.
       try Self.cancel("account IN (SELECT id FROM account WHERE state <> 'active')", [], now, in: transaction)
       try transaction.run(
         "UPDATE access SET standing = 'withdrawing' WHERE jti IN (\(FleetTables.overdue))",

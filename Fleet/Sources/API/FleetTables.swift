@@ -9,7 +9,7 @@ import Web
 package enum FleetTables {
   package static let migrations = [
     Migration("fleet-1", sqlite: tables + sqliteOverlap, postgres: tables + postgresOverlap),
-    // Keys of devices that get no access any more, whatever the ledger has forgotten.
+    // Keys of devices that never get access again, even when the ledger has dropped their tokens.
     Migration(
       "fleet-2", ["CREATE TABLE revoked_device (device TEXT NOT NULL PRIMARY KEY, since BIGINT NOT NULL)"]),
     Migration(
@@ -54,7 +54,7 @@ package enum FleetTables {
     "CREATE INDEX booking_account ON booking (account, begins)",
     "CREATE INDEX booking_vehicle ON booking (vehicle, ends)",
     "CREATE INDEX booking_open ON booking (ends) WHERE state IN ('booked', 'active')",
-    // What was handed out for a booking, by the token's own name (jti).
+    // Issued access of a booking, keyed by the token's id (jti).
     """
     CREATE TABLE access (
       jti TEXT NOT NULL PRIMARY KEY, booking TEXT NOT NULL REFERENCES booking (id), device TEXT NOT NULL,
@@ -75,8 +75,8 @@ package enum FleetTables {
     "CREATE INDEX vehicle_event_vehicle ON vehicle_event (vehicle, time)",
   ]
 
-  /// Selects the tokens that should be withdrawn, and that nothing has marked for it yet. Its parameters: the time, and
-  /// for how long a token lasts beyond its booking.
+  /// Selects the tokens that should be revoked but are not marked yet. Its parameters: the time, and how long a token
+  /// lasts beyond its booking.
   static let overdue = """
     SELECT jti FROM access JOIN booking ON booking.id = access.booking JOIN vehicle ON vehicle.id = booking.vehicle
       JOIN account ON account.id = booking.account
@@ -86,7 +86,7 @@ package enum FleetTables {
 
   /// For `stepfleet check`.
   ///
-  /// - Returns: the jti of each token that should be withdrawn, and is not.
+  /// - Returns: the jti of each token that should be revoked, but is not.
   package static func notWithdrawn(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) -> [String]
   {
     try transaction.run(
@@ -95,7 +95,7 @@ package enum FleetTables {
     ).map { $0.text("jti") }
   }
 
-  /// The name of what keeps two open bookings of one vehicle from overlapping.
+  /// The constraint that keeps two open bookings of one vehicle from overlapping.
   static let overlap = "booking_overlap"
 
   private static let sqliteOverlap = ["INSERT", "UPDATE OF begins, ends, state, vehicle"].map { change in
@@ -117,23 +117,23 @@ package enum FleetTables {
   ]
 }
 
-/// A vehicle as the database has it.
+/// A vehicle's row in the database.
 package struct FleetVehicle: Sendable, Equatable {
   package let id: String
   package let name: String
-  /// The name of its folder at the operator.
+  /// The name of the vehicle's folder at the operator.
   package let folder: String
   package let steps: [Step]
   package let service: Service
-  /// Where it is, as far as the operator has said.
+  /// The vehicle's place, if the operator has set one.
   package let place: Place?
 
   package struct Place: Sendable, Equatable {
     package let position: Coordinate
-    /// When the operator said so: Unix time.
+    /// When the operator set it: Unix time.
     package let since: Int64
 
-    /// The database has whole numbers only: this many are a degree, and one is a centimetre.
+    /// The database has only integers: this many are a degree, and one is a centimetre.
     static let perDegree = 1e7
   }
 
@@ -156,7 +156,7 @@ package struct FleetVehicle: Sendable, Equatable {
       { Place(position: position, since: since) } else { nil }
   }
 
-  /// - Returns: nil when it is no list of steps.
+  /// - Returns: nil if the text is not a list of steps.
   static func steps(_ json: JSON) -> [Step]? {
     guard let items = json.array, !items.isEmpty, items.count <= 16 else { return nil }
     let steps = items.compactMap { item -> Step? in
@@ -192,12 +192,12 @@ package struct FleetVehicle: Sendable, Equatable {
   }
 }
 
-/// A booking as the database has it.
+/// A booking's row in the database.
 package struct FleetBooking: Sendable, Equatable {
   package let id: String
   package let vehicle: FleetVehicle
   package let account: String
-  /// Who the rider is to the vehicle: a word that is used for this booking alone.
+  /// The rider's name for the vehicle: a word that is used only for this booking.
   package let subject: String
   package let steps: [StepID]
   package let version: Int64
@@ -221,7 +221,7 @@ package struct FleetBooking: Sendable, Equatable {
       hasAccess: row.integer("has_access") != 0)
   }
 
-  /// What `If-Match` takes.
+  /// The value for `If-Match`.
   package var etag: String { "\"\(version)\"" }
 
   package func json(at now: Int64) -> JSON {

@@ -5,8 +5,8 @@ package import Provisioning
 package import StepProtocol
 import Synchronization
 
-/// The operator's folder, as the server uses it: its files are read and written away from the requests' threads, and
-/// notices are published until the broker has them.
+/// The server's access to the operator's folder. Files are read and written outside the requests' threads, and notices
+/// are published until the broker has them.
 package final class OperatorDesk: Sendable {
   private let place: FleetOperator
   private let logger: Logger
@@ -16,7 +16,7 @@ package final class OperatorDesk: Sendable {
   private let state = Mutex(State())
 
   private struct State {
-    /// The vehicles that do not know everything yet.
+    /// The vehicles with unpublished notices.
     var untold: Set<UUID> = []
     var isPublishing = false
   }
@@ -33,9 +33,10 @@ package final class OperatorDesk: Sendable {
     }
   }
 
-  /// Withdraws them: it is written down when this returns, and published as soon as the broker takes it.
+  /// Revokes the subjects. The revocation is recorded when this returns, and published as soon as the broker accepts
+  /// it.
   ///
-  /// - Returns: how many tokens it concerns; none that has ended or was withdrawn before.
+  /// - Returns: the number of tokens that were still valid and not yet revoked.
   package func revoke(_ subjects: [Notice.Subject], of vehicles: Set<UUID>, now: Int64) async throws -> Int {
     let jtis = try await perform { try $0.revoke(subjects, now: now) }
     logger.notice("access revoked", metadata: ["tokens": "\(jtis.count)", "vehicles": "\(vehicles.count)"])
@@ -43,7 +44,7 @@ package final class OperatorDesk: Sendable {
     return jtis.count
   }
 
-  /// Leaves new notices with the broker, in the background.
+  /// Gives new notices to the broker, in the background.
   package func publish(to vehicles: Set<UUID>) {
     let isFirst = state.withLock { state in
       state.untold.formUnion(vehicles)

@@ -10,7 +10,7 @@ import Store
 package import Web
 
 extension FleetService {
-  /// The routes for riders and vehicles, and what anyone may read.
+  /// The routes for riders and vehicles, and the public ones.
   package func addRoutes(to router: some RouterMethods<FleetContext>, _ authenticator: any Authenticator) {
     router.get("/v1/vehicles") { [self] request, context in
       _ = try await authenticator.caller(of: request, context)
@@ -70,7 +70,7 @@ extension FleetService {
       return Response(
         json: ["bookings": .array(try await bookings(of: caller.account).map { $0.json(at: now) })])
     }
-    // A body may take ten seconds. The account is checked after that: it may have been suspended meanwhile.
+    // A body may take ten seconds. The account is checked after that, because it may have been suspended meanwhile.
     router.post("/v1/bookings") { [self] request, context in
       let body = try await Body(of: request, members: ["vehicle", "from", "to", "steps"])
       let caller = try await authenticator.caller(of: request, context)
@@ -126,7 +126,7 @@ extension FleetService {
     Response(json: booking.json(at: clock()), headers: [.eTag: booking.etag])
   }
 
-  /// - Parameter asked: says then whether it is free, and when it is.
+  /// - Parameter asked: the interval for which to say whether the vehicle is free; nil for none.
   private static func json(_ vehicle: FleetVehicle, _ bookings: [Booking], _ asked: Interval?, _ now: Int64) -> JSON {
     let present = bookings.first { $0.interval.begin <= now && now < $0.interval.end }
     var members = vehicle.members(present?.state(at: now))
@@ -141,7 +141,7 @@ extension FleetService {
     return .object(members)
   }
 
-  /// The query's `from` and `to`: both or none.
+  /// The query's `from` and `to`: both or neither.
   private static func interval(_ request: Request) throws(Problem) -> Interval? {
     func time(_ name: String) throws(Problem) -> Int64? {
       guard let text = request.uri.queryParameters[Substring(name)] else { return nil }

@@ -6,7 +6,7 @@ import Store
 import Synchronization
 package import Web
 
-/// Stands around every route: turns errors into problems, counts, and writes the log.
+/// Wraps every route: turns errors into problems, counts requests, and writes the log.
 package struct Watch: RouterMiddleware {
   private let metrics: Metrics
 
@@ -26,7 +26,7 @@ package struct Watch: RouterMiddleware {
       }
       response = problem.response(from: request, context: context)
     }
-    // Where the path is unknown, it is not told: strangers would fill log and metrics with what they like.
+    // An unknown path is not recorded, because strangers could fill log and metrics with any text.
     let route = context.endpointPath ?? "unknown"
     let duration = begin.duration(to: .now)
     metrics.count(request.method.rawValue, route, response.status.code, duration)
@@ -56,7 +56,8 @@ package struct Watch: RouterMiddleware {
 }
 
 extension Router where Context == FleetContext {
-  /// Says, where a path has no such method, which methods it has (RFC 9110 15.5.6). Called when all routes are there.
+  /// Answers an unsupported method with the methods that the path has (RFC 9110 15.5.6). Called after all routes are
+  /// added.
   package func refuseOtherMethods() {
     let known: [HTTPRequest.Method] = [
       .get, .head, .post, .put, .patch, .delete, .options, .trace, .connect, .init("QUERY")!,
@@ -75,7 +76,7 @@ extension Router where Context == FleetContext {
   }
 }
 
-/// Counts and times of requests, for Prometheus (text format 0.0.4).
+/// Counters and durations of requests, for Prometheus (text format 0.0.4).
 package final class Metrics: Sendable {
   private struct Key: Hashable {
     let method: String
@@ -86,7 +87,7 @@ package final class Metrics: Sendable {
   private struct Sum {
     var count = 0
     var seconds = 0.0
-    /// How many took at most as long as each of `bounds`.
+    /// The number of requests that took at most as long as each of `bounds`.
     var buckets = [Int](repeating: 0, count: Metrics.bounds.count)
 
     mutating func add(_ seconds: Double) {

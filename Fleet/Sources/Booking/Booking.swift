@@ -1,24 +1,24 @@
-/// How far a booking is.
+/// The state of a booking.
 package enum BookingState: String, Sendable, CaseIterable {
   case booked
-  /// Access was given, and its time has come.
+  /// Access was issued, and the booking has begun.
   case active
-  /// It was used, and is over.
+  /// The booking was used, and has ended.
   case ended
   case cancelled
-  /// It is over, and nobody ever asked for access.
+  /// The booking has ended, and access was never requested.
   case expired
 
-  /// Whether the vehicle is taken by it.
+  /// Whether the booking occupies the vehicle.
   package var isOpen: Bool { self == .booked || self == .active }
 }
 
 /// One vehicle, for one account, for one interval.
 package struct Booking: Sendable, Equatable {
   package var interval: Interval
-  /// As it was written last. What it is now depends on the time: `state(at:)`.
+  /// The state that was last written. The present state depends on the time: `state(at:)`.
   package var written: BookingState
-  /// Whether access was given to anyone.
+  /// Whether access was issued to any device.
   package var hasAccess: Bool
 
   package init(_ interval: Interval, written: BookingState = .booked, hasAccess: Bool = false) {
@@ -31,8 +31,8 @@ package struct Booking: Sendable, Equatable {
     return hasAccess && now >= interval.begin ? .active : .booked
   }
 
-  /// For how long a token for it is valid that is made now: from its begin to 15 minutes after its end, and for 24
-  /// hours from now at the most.
+  /// The validity of a token that is issued now: from the booking's begin to 15 minutes after its end, but at most 24
+  /// hours from now.
   package func validity(at now: Int64) throws(BookingProblem) -> Range<Int64> {
     guard state(at: now).isOpen else { throw .over }
     let end = min(interval.end + BookingRules.grace, now + BookingRules.maximumAccess)
@@ -40,7 +40,7 @@ package struct Booking: Sendable, Equatable {
     return interval.begin..<end
   }
 
-  /// With another end.
+  /// The booking with another end.
   package func extended(to end: Int64, now: Int64) throws(BookingProblem) -> Booking {
     guard state(at: now).isOpen else { throw .over }
     guard end >= interval.begin else { throw .backwards }
@@ -51,7 +51,7 @@ package struct Booking: Sendable, Equatable {
     return booking
   }
 
-  /// Where it is cancelled already, nothing changes.
+  /// No effect if it is already cancelled.
   package func cancelled(now: Int64) throws(BookingProblem) -> Booking {
     switch state(at: now) {
     case .cancelled: return self
@@ -64,7 +64,7 @@ package struct Booking: Sendable, Equatable {
     }
   }
 
-  /// Where it has ended already, nothing changes. The vehicle is free from now on.
+  /// No effect if it has already ended. The vehicle is free from now on.
   package func ended(now: Int64) throws(BookingProblem) -> Booking {
     switch state(at: now) {
     case .ended: return self
@@ -73,14 +73,14 @@ package struct Booking: Sendable, Equatable {
     case .active:
       var booking = self
       booking.written = .ended
-      // Not empty, where it began in this very second.
+      // Not empty, even if the booking began in this second.
       booking.interval = Interval(interval.begin, max(now, interval.begin + 1))
       return booking
     }
   }
 }
 
-/// What the operator has said of a vehicle.
+/// The operator's setting for a vehicle.
 package enum Service: String, Sendable {
   case inService = "in_service"
   case suspended
@@ -94,7 +94,7 @@ package enum VehicleState: String, Sendable {
   case nonOperational = "non_operational"
   case removed
 
-  /// - Parameter present: the state of the booking whose time it is; nil for none.
+  /// - Parameter present: the state of the current booking; nil for none.
   package init(_ service: Service, present: BookingState?) {
     switch (service, present) {
     case (.removed, _): self = .removed

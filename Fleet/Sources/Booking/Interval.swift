@@ -1,4 +1,4 @@
-/// From one second up to another, which is not in it. Unix time, seconds.
+/// A half-open interval: the end is not part of it. Unix time, seconds.
 package struct Interval: Hashable, Sendable {
   package let begin: Int64
   package let end: Int64
@@ -10,21 +10,20 @@ package struct Interval: Hashable, Sendable {
   package func overlaps(_ other: Interval) -> Bool { begin < other.end && other.begin < end }
 }
 
-/// What can be booked. Times are Unix time, lengths seconds.
+/// The rules for bookings. Times are Unix time, lengths are seconds.
 package enum BookingRules {
   package static let minimumLength: Int64 = 60
   package static let maximumLength: Int64 = 31 * 86_400
   /// How far ahead a booking may begin.
   package static let horizon: Int64 = 400 * 86_400
-  /// How long ago "now" may have been when the request arrives.
+  /// How old "now" may be when the request arrives.
   package static let patience: Int64 = 300
   /// How long access lasts beyond the booking's end.
   package static let grace: Int64 = 900
-  /// How long access lasts at the most, from when it is given: it cannot be taken back from a vehicle that hears
-  /// nothing.
+  /// The longest access, counted from when it is issued: it cannot be revoked at a vehicle without a network.
   package static let maximumAccess: Int64 = 86_400
 
-  /// The interval of a new booking: the one that was asked for, or, where that began just now, from now on.
+  /// The interval of a new booking: the requested one. If that began a moment ago, it begins now.
   package static func interval(_ asked: Interval, now: Int64) throws(BookingProblem) -> Interval {
     guard asked.end >= asked.begin else { throw .backwards }
     guard asked.begin >= now - patience, asked.end > now else { throw .past }
@@ -39,11 +38,11 @@ package enum BookingRules {
     guard interval.length <= maximumLength else { throw .tooLong }
   }
 
-  /// The next times of the same length at which nothing else is.
+  /// The next free intervals of the same length.
   ///
   /// - Parameters:
-  ///   - taken: in any order; what ended before `asked` begins need not be among them.
-  ///   - count: how many, one after the other.
+  ///   - taken: in any order. Intervals that ended before `asked` begins may be missing.
+  ///   - count: how many intervals to find.
   package static func next(_ asked: Interval, among taken: [Interval], count: Int = 3) -> [Interval] {
     var free: [Interval] = []
     var begin = asked.begin
@@ -61,19 +60,19 @@ package enum BookingRules {
   }
 }
 
-/// Why something cannot be done with a booking.
+/// Why a booking cannot be changed or used as requested.
 package enum BookingProblem: Error, Equatable {
   case backwards, past, tooShort, tooLong, tooFar
-  /// It has ended, or was cancelled.
+  /// The booking has ended, or was cancelled.
   case over
-  /// It is in use: it can be ended, and not cancelled.
+  /// The booking is in use: it can be ended, but not cancelled.
   case active
-  /// It can be cancelled, and not ended.
+  /// The booking can be cancelled, but not ended.
   case notBegun
-  /// Access can be had from then on, Unix time.
+  /// Access is available from this time on, Unix time.
   case tooEarly(from: Int64)
 
-  /// What a program is told.
+  /// The code for programs.
   package var code: String {
     switch self {
     case .backwards: "backwards"
@@ -88,7 +87,7 @@ package enum BookingProblem: Error, Equatable {
     }
   }
 
-  /// What people are told.
+  /// The text for people.
   package var description: String {
     switch self {
     case .backwards: "the booking would end before it begins"

@@ -1,26 +1,25 @@
-/// The operator's note of what somebody is. It gives no permission.
+/// The operator's note of a person's role. It gives no permission.
 package enum Role: String, CaseIterable, Sendable {
   case rider
-  /// Looks after vehicles.
+  /// Maintains vehicles.
   case technician
-  /// Looks after the fleet.
+  /// Manages the fleet.
   case `operator`
 }
 
 package enum AccountState: String, Sendable {
   case active
-  /// Cannot log in, and none of its tokens counts.
+  /// Cannot log in, and its tokens are not valid.
   case suspended
-  /// Its address and password are forgotten; the row remains, so that bookings of the past have an owner without a
-  /// name.
+  /// Its address and password are deleted. The row remains, so that past bookings keep an owner without a name.
   case deleted
 }
 
-/// Who somebody is.
+/// A person's account.
 package struct Account: Sendable, Equatable {
   /// A UUID.
   package let id: String
-  /// Nil for an account that was deleted.
+  /// Nil for a deleted account.
   package let email: String?
   package let role: Role
   package let state: AccountState
@@ -31,33 +30,33 @@ package struct Account: Sendable, Equatable {
   package let created: Int64
 }
 
-/// A login of a device: what its tokens belong to. It lasts as long as it is renewed (RFC 9449 5, RFC 9700 4.14).
+/// A device's login, to which its tokens belong. It lasts as long as it is renewed (RFC 9449 5, RFC 9700 4.14).
 struct Session: Sendable, Equatable {
-  /// Seconds that an access token counts.
+  /// Lifetime of an access token, seconds.
   static let accessLifetime: Int64 = 600
-  /// Seconds that a refresh token counts.
+  /// Lifetime of a refresh token, seconds.
   static let refreshLifetime: Int64 = 90 * 86_400
-  /// The most that an account has. A further login ends the one that was unused for longest.
+  /// The maximum number of logins of an account. A further login ends the one that was unused for longest.
   static let limit = 20
 
-  /// The public part of its tokens.
+  /// The session's name: the public part of its tokens.
   let id: String
   let account: String
-  /// The thumbprint of the device's key, to which all its tokens are bound.
+  /// The thumbprint of the device's key. All tokens of the session are bound to it.
   let device: String
   let created: Int64
   /// When it was last renewed.
   var used: Int64
-  /// The digest of the one refresh token that counts.
+  /// The digest of the only valid refresh token.
   var refresh: String
-  /// When that ends.
+  /// When the refresh token ends.
   var refreshExpires: Int64
-  /// The digests of the access tokens that count: the last one, and the one before, which may be on its way.
+  /// The digests of the valid access tokens: the last one, and the previous one, which may still be in a request.
   var access: String
   var accessExpires: Int64
   var formerAccess: String?
   var formerAccessExpires: Int64 = 0
-  /// The digests of the refresh token before, and of the Idempotency-Key that it was used with.
+  /// The digest of the previous refresh token, and of the Idempotency-Key of the request that used it.
   var formerRefresh: String?
   var retry: String?
 
@@ -73,14 +72,14 @@ struct Session: Sendable, Equatable {
     return (session, tokens)
   }
 
-  /// What a refresh token is to this session.
+  /// The meaning of a refresh token for this session.
   enum Standing: Equatable {
     case current
     case expired
-    /// It was used, by a request that now comes again because its answer was lost: whoever asks has the same key for
-    /// it.
+    /// The token was used, and the same request comes again because its answer was lost: it has the same
+    /// Idempotency-Key.
     case repeated
-    /// It was used before: whoever has it has it from somewhere else, or the owner's successor is somewhere else.
+    /// The token was used before, by a different request. Either this sender or the earlier one has stolen it.
     case reused
   }
 
@@ -95,7 +94,7 @@ struct Session: Sendable, Equatable {
     return .reused
   }
 
-  /// Whether the text is the session's present refresh token, or the one before.
+  /// Whether the text is the session's present refresh token, or the previous one.
   func knows(refreshToken: String) -> Bool {
     let digest = digest(of: refreshToken)
     return constantTimeEqual(digest, refresh) || formerRefresh.map { constantTimeEqual(digest, $0) } ?? false
@@ -107,7 +106,8 @@ struct Session: Sendable, Equatable {
       || formerAccess.map { constantTimeEqual(digest, $0) && now < formerAccessExpires } ?? false
   }
 
-  /// The next tokens. The refresh token before them does not count any more; the access token does, to its end.
+  /// Issues the next tokens. The previous refresh token becomes invalid; the previous access token stays valid to its
+  /// end.
   mutating func renew(with refreshToken: String, retry key: String?, at now: Int64, random: Randomness) -> Tokens {
     let tokens = Tokens(session: id, random: random)
     (formerRefresh, retry) = (digest(of: refreshToken), key.map(digest(of:)))
@@ -121,7 +121,7 @@ struct Session: Sendable, Equatable {
   }
 }
 
-/// What a device gets. Only digests are kept.
+/// The tokens for a device. The server keeps only their digests.
 struct Tokens: Sendable, Equatable {
   let access: String
   let refresh: String

@@ -2,7 +2,7 @@ import Crypto
 import Encoding
 package import StepProtocol
 
-/// Why a DPoP proof does not count (RFC 9449 4.3). Nothing of the proof is repeated.
+/// Why a DPoP proof is invalid (RFC 9449 4.3). The error repeats nothing of the proof.
 package enum ProofError: Error, Equatable, CustomStringConvertible {
   case missing
   case several
@@ -12,7 +12,7 @@ package enum ProofError: Error, Equatable, CustomStringConvertible {
   case otherAddress
   case otherToken
   case otherKey
-  /// Seconds that the device's clock is ahead of the server's, or behind where negative.
+  /// Seconds that the device's clock is ahead of the server's; negative if it is behind.
   case clock(Int64)
   case used
 
@@ -34,35 +34,36 @@ package enum ProofError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// A proof that whoever sends a request has the private key that a token is bound to (RFC 9449).
+/// Proves that the sender of a request has the private key that a token is bound to (RFC 9449).
 ///
-/// The signature is Ed25519 only, under its old name `EdDSA` or its new one (RFC 9864): there is no choice to attack.
+/// The signature is always Ed25519, under its old name `EdDSA` or its new one (RFC 9864), so there is no choice to
+/// attack.
 package struct DPoPProof: Sendable {
-  /// Bytes: more is no proof of ours, and is not read.
+  /// Maximum size in bytes. Our proofs are shorter, and a longer one is not read.
   static let maximumSize = 4096
-  /// Seconds that a proof may be old, for slow networks and clocks.
+  /// Maximum age of a proof in seconds, for slow networks and clocks.
   static let maximumAge: Int64 = 120
-  /// Seconds that a device's clock may be ahead.
+  /// How far a device's clock may be ahead, in seconds.
   static let maximumLead: Int64 = 60
 
-  /// The key that signed it.
+  /// The key that signed the proof.
   package let key: VerificationKey
-  /// What makes it single.
+  /// The proof's unique id.
   let id: String
   let issued: Int64
 
-  /// The name of its key (RFC 7638), to which tokens are bound.
+  /// The key's thumbprint (RFC 7638), to which tokens are bound.
   package var thumbprint: String { key.thumbprint.description }
 
-  /// Checks all but whether it was used before.
+  /// Checks everything except whether the proof was used before.
   ///
   /// - Parameters:
   ///   - text: the value of the request's one DPoP header.
-  ///   - method: the request's.
-  ///   - target: the address of the request as the server publishes it; query and fragment do not count.
+  ///   - method: the request's method.
+  ///   - target: the request's address as the server publishes it; query and fragment are ignored.
   ///   - now: Unix time, seconds.
-  ///   - notBefore: when this server began to remember proofs: older ones may have been used.
-  ///   - accessToken: the token beside it; nil where a token is asked for.
+  ///   - notBefore: when this server began to remember proofs. Older ones may have been used.
+  ///   - accessToken: the token in the same request; nil for a request for tokens.
   package init(
     parsing text: String, method: String, target: String, now: Int64, notBefore: Int64 = .min, accessToken: String?
   ) throws(ProofError) {
@@ -79,12 +80,12 @@ package struct DPoPProof: Sendable {
     guard let algorithm = header["alg"]?.string, identical(algorithm, "EdDSA") || identical(algorithm, "Ed25519") else {
       throw .malformed("its alg is not EdDSA")
     }
-    // RFC 7515 4.1.11: whoever does not understand an extension that must be understood refuses it.
+    // RFC 7515 4.1.11: a receiver must refuse a critical extension that it does not understand.
     guard header["crit"] == nil else { throw .malformed("it has an extension that must be understood") }
     guard let jwk = header["jwk"], jwk["d"] == nil, let key = try? VerificationKey(jwk: jwk) else {
       throw .malformed("its jwk is not a public Ed25519 key")
     }
-    // Other members of the key, such as `alg`, do not count, and neither do they change its thumbprint.
+    // Other members of the key, such as `alg`, are ignored; they do not change its thumbprint.
     guard let point = try? Curve25519.Signing.PublicKey(rawRepresentation: key.bytes),
       point.isValidSignature(signature, for: text[..<parts[1].endIndex])
     else { throw .badSignature }
@@ -117,7 +118,7 @@ package struct DPoPProof: Sendable {
     return value
   }
 
-  /// A NumericDate (RFC 7519 2), which may have a fraction, within what can be computed with.
+  /// A NumericDate (RFC 7519 2), possibly with a fraction, in a range that is safe for arithmetic.
   private static func time(_ value: JSON?) -> Int64? {
     switch value {
     case .integer(let seconds) where (0..<(1 << 53)).contains(seconds): seconds
@@ -127,8 +128,8 @@ package struct DPoPProof: Sendable {
   }
 }
 
-/// An address without query and fragment, with scheme and host in lower case and without the scheme's own port
-/// (RFC 9449 4.3, RFC 3986 6.2.2 and 6.2.3). The server's own paths have nothing that could be written in two ways.
+/// An address without query and fragment, with scheme and host in lower case and without the scheme's default port (RFC
+/// 9449 4.3, RFC 3986 6.2.2 and 6.2.3). The server's own paths have only one spelling.
 func normalizedAddress(_ text: String) -> String? {
   let text = text.prefix { $0 != "?" && $0 != "#" }
   let parts = text.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
@@ -141,17 +142,17 @@ func normalizedAddress(_ text: String) -> String? {
   return "\(scheme)//\(host)/" + (parts.count == 4 ? String(parts[3]) : "")
 }
 
-/// The proofs that were used, for as long as they could be used again.
+/// The used proofs, stored for as long as they could be used again.
 ///
-/// It is in memory: a server that starts anew takes no proof from before its start instead.
+/// They are only in memory. Therefore a restarted server refuses proofs from before its start.
 package struct UsedProofs: Sendable {
-  /// How many of each half. Beyond that no request is taken, because forgetting would let old ones in again.
+  /// The capacity of each half. When it is full, requests are refused, because forgetting would allow replays.
   private let capacity: Int
-  /// A proof can be used for this long at the most after it was seen, in seconds.
+  /// The longest time for which a proof stays usable after it was seen, seconds.
   private static let lifetime = DPoPProof.maximumAge + DPoPProof.maximumLead
 
-  // Swift's hash has a random key in each process: nobody can look for two proofs with one hash, and 64 bits are
-  // enough.
+  // Swift's hash has a random key in each process, so nobody can search for two proofs with equal hashes, and 64 bits
+  // are enough.
   private var recent: Set<Int> = []
   private var older: Set<Int> = []
   private var turned: Int64 = .min
@@ -161,7 +162,7 @@ package struct UsedProofs: Sendable {
   /// - Returns: false when the proof was used before; nil when there is no room to remember it.
   package mutating func use(_ proof: DPoPProof, at now: Int64) -> Bool? {
     if now - max(turned, 0) > Self.lifetime {
-      // Two turns without a request between: what is older than a lifetime can be forgotten at once.
+      // After two lifetimes without a request, all proofs are too old.
       older = now - max(turned, 0) > 2 * Self.lifetime ? [] : recent
       recent = []
       turned = now

@@ -1,27 +1,27 @@
-/// How a device that asks for a login gets it (RFC 8628): the program shows a code, a person allows it elsewhere.
+/// The login of a device (RFC 8628): the program shows a code, and a person allows it in a browser.
 package enum DeviceGrant {
-  /// Seconds that a person has for it.
+  /// Time for the person's decision, seconds.
   static let lifetime: Int64 = 600
-  /// Seconds between two questions of the device.
+  /// Minimum interval between two requests of the device, seconds.
   static let interval: Int64 = 3
 
-  /// How many may be under way on the whole server.
+  /// The maximum number of pending grants on the whole server.
   static let limit: Int64 = 10_000
 
-  /// What the person decided.
+  /// The person's decision.
   package enum State: String, Sendable {
     case pending, approved, denied
   }
 
-  /// Whether a device asks too often (RFC 8628 3.5). In memory: the answer does not depend on it.
+  /// Whether a device asks too often (RFC 8628 3.5). Kept in memory only, because no decision depends on it.
   struct Pace: Equatable {
     private(set) var interval = DeviceGrant.interval
     private var last: Int64?
 
-    /// - Returns: whether the device has to slow down; each time it must wait five seconds more.
+    /// - Returns: whether the device must slow down. Each time it must wait five seconds more.
     mutating func isTooFast(at now: Int64) -> Bool {
       defer { last = now }
-      // A clock that was put back says nothing.
+      // After the clock was set back, the time says nothing.
       guard let last, (0..<interval).contains(now - last) else { return false }
       interval = min(interval + 5, 60)
       return true
@@ -56,7 +56,7 @@ package enum OAuthError: Error, Equatable {
     }
   }
 
-  /// The value of `error_description`: for people.
+  /// The value of `error_description`, for people.
   var detail: String {
     switch self {
     case .invalidRequest(let what): what

@@ -5,12 +5,12 @@ import Hummingbird
 import NIOCore
 import Web
 
-/// What the page shows.
+/// The state of the page.
 struct Form {
   var code: String?
   var email: String?
   var problem: Problem?
-  /// What has to be accepted first.
+  /// The terms that must be accepted first.
   var terms: (version: String, text: String)?
 }
 
@@ -27,7 +27,7 @@ enum DevicePage {
     [role=alert] { border-left: .3rem solid #b00; padding-left: .8rem }
     """
 
-  /// No script runs, nothing is loaded, no other page shows this one in a frame, and the form goes nowhere else.
+  /// No script runs, nothing is loaded, no other page may frame this one, and the form goes only to this server.
   private static let headers: HTTPFields = [
     .contentType: "text/html; charset=utf-8",
     .cacheControl: "no-store",
@@ -36,12 +36,12 @@ enum DevicePage {
       + "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     HTTPField.Name("X-Frame-Options")!: "DENY",
     .xContentTypeOptions: "nosniff",
-    // With "no-referrer" browsers would send `Origin: null` with our own form, too (Fetch, section 3.2).
+    // With "no-referrer" browsers would send `Origin: null` even with our own form (Fetch, section 3.2).
     HTTPField.Name("Referrer-Policy")!: "same-origin",
   ]
 
   /// - Parameters:
-  ///   - token: what the form brings back, with the cookie.
+  ///   - token: the value that the form returns together with the cookie.
   ///   - cookie: the value of Set-Cookie.
   static func page(_ form: Form, token: String, cookie: String) -> Response {
     let shown = form.code.flatMap(UserCode.init)?.description ?? ""
@@ -113,7 +113,7 @@ enum DevicePage {
   }
 }
 
-/// Text that means itself in HTML, in an element and in an attribute.
+/// Escapes text for HTML, in an element and in an attribute.
 func escaped(_ text: String) -> String {
   var result = ""
   for character in text.unicodeScalars {
@@ -129,17 +129,17 @@ func escaped(_ text: String) -> String {
   return result
 }
 
-/// The form of Base64 that Content-Security-Policy takes.
+/// The Base64 variant of Content-Security-Policy.
 private func standardBase64(_ digest: SHA256.Digest) -> String {
   // 32 bytes end with one padding character.
   String(Base64URL.encode(digest).map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 }) + "="
 }
 
-/// The fields of a form (application/x-www-form-urlencoded). Each name once, at most 16.
+/// The fields of a form (application/x-www-form-urlencoded), at most 16, without repeated names.
 struct FormFields: Equatable {
   private let values: [String: String]
 
-  /// Nil for what is not such a form, and for a name that is there twice: two readers could take two values.
+  /// Nil for a text that is not such a form, and for a repeated name: two readers could take two values.
   init?(_ bytes: [UInt8]) {
     var values: [String: String] = [:]
     let pairs = bytes.split(separator: UInt8(ascii: "&"))

@@ -1,6 +1,7 @@
-/// How often something may be done: `burst` times at once, then once in `interval` seconds.
+/// A rate limit: `burst` times at once, then once every `interval` seconds.
 ///
-/// Each key has one number, the time at which its allowance will be whole again (the generic cell rate algorithm).
+/// Stores one number for each key: the time at which its allowance will be full again (the generic cell rate
+/// algorithm).
 package struct Limit: Sendable {
   private let burst: Int64
   private let interval: Int64
@@ -13,9 +14,9 @@ package struct Limit: Sendable {
     self.capacity = capacity
   }
 
-  /// - Returns: nil when it may be done now, or the seconds to wait until it may.
+  /// - Returns: nil if it is allowed now, otherwise the seconds to wait.
   package mutating func take(_ key: String, at now: Int64) -> Int64? {
-    // What is later than it can become was written before the clock was put back, and says nothing.
+    // A larger value was written before the clock was set back, and is ignored.
     let known = whole[key].flatMap { $0 <= now + burst * interval ? $0 : nil } ?? now
     let begin = max(known, now)
     let wait = begin + interval - burst * interval - now
@@ -25,15 +26,15 @@ package struct Limit: Sendable {
     return nil
   }
 
-  /// Gives back what was taken once for something that turned out to be right.
+  /// Gives back one unit after a correct attempt.
   package mutating func giveBack(_ key: String) {
     if let time = whole[key] { whole[key] = time - interval }
   }
 
-  /// Gives back all that was taken.
+  /// Gives back all units.
   package mutating func forget(_ key: String) { whole[key] = nil }
 
-  /// Those whose allowance is whole go. If all are waiting, the half goes that has the least left to wait for.
+  /// Removes keys with a full allowance. If there are none, removes the half with the shortest waits.
   private mutating func makeRoom(at now: Int64) {
     whole = whole.filter { $0.value > now }
     guard whole.count >= capacity else { return }
@@ -42,11 +43,12 @@ package struct Limit: Sendable {
   }
 }
 
-/// The part of an IP address that one customer of a network has: an IPv4 address, the first 64 bits of an IPv6 one.
+/// The part of an IP address that belongs to one network customer: an IPv4 address, or the first 64 bits of an IPv6
+/// address.
 ///
-/// Whoever has one IPv6 network has 2^64 addresses: a limit for each would be none.
+/// A customer with one IPv6 network has 2^64 addresses, so a limit for each address would be useless.
 func network(of address: String) -> String {
-  // ::ffff:192.0.2.1 is IPv4 on a socket of both kinds.
+  // On a dual-stack socket ::ffff:192.0.2.1 is IPv4.
   if address.lowercased().hasPrefix("::ffff:"), address.contains(".") { return String(address.dropFirst(7)) }
   guard address.contains(":") else { return address }
   let halves = address.prefix { $0 != "%" }.split(separator: "::", maxSplits: 1, omittingEmptySubsequences: false)
@@ -58,7 +60,7 @@ func network(of address: String) -> String {
   return groups.prefix(4).map { String($0.drop { $0 == "0" }) }.joined(separator: ":").lowercased() + "::/64"
 }
 
-/// The first 48 bits of an IPv6 network that `network(of:)` has given; nil for an IPv4 address.
+/// The first 48 bits of an IPv6 network from `network(of:)`; nil for an IPv4 address.
 func site(of network: String) -> String? {
   guard network.hasSuffix("::/64") else { return nil }
   return network.dropLast(5).split(separator: ":", omittingEmptySubsequences: false).prefix(3).joined(separator: ":")

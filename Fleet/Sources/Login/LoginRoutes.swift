@@ -97,7 +97,7 @@ extension LoginService {
     }
   }
 
-  /// The routes for the machine's operator, on a socket that only they can open.
+  /// The routes for the machine's operator, on a socket that only the operator can open.
   package func addAdminRoutes(to router: some RouterMethods<FleetContext>) {
     router.get("/accounts") { [self] _, _ in
       try await Response(json: ["accounts": .array(store.accounts().map(\.summary))])
@@ -131,7 +131,7 @@ extension LoginService {
     }
   }
 
-  /// The account of that id or address.
+  /// The account with that id or address.
   private func named(_ context: FleetContext) async throws -> Account {
     let parameter = try context.parameters.require("account")
     let name = parameter.removingPercentEncoding ?? parameter
@@ -178,11 +178,11 @@ extension LoginService {
     }
   }
 
-  /// An endpoint that takes a form and answers with JSON, or with OAuth's kind of error (RFC 6749 5.2).
+  /// An endpoint that takes a form and answers with JSON, or with an OAuth error (RFC 6749 5.2).
   private func oauth(_ request: Request, _ work: (FormFields) async throws -> JSON) async throws -> Response {
     do {
       let fields = try await Self.fields(of: request)
-      // There is one client, and it has no secret: programs for people's devices cannot keep one (RFC 8252 8.5).
+      // There is one client, and it has no secret, because programs on people's devices cannot keep one (RFC 8252 8.5).
       guard fields["client_id"] == "stepctl" else { throw OAuthError.invalidClient }
       return Response(json: try await work(fields))
     } catch let error as OAuthError {
@@ -203,7 +203,7 @@ extension LoginService {
 
   // MARK: The page
 
-  /// `__Host-`: only this server, by TLS, can have set it (RFC 6265bis 4.1.3.2).
+  /// `__Host-`: only this server, over TLS, can have set the cookie (RFC 6265bis 4.1.3.2).
   private static let cookie = "__Host-stepfleet-form"
 
   private func decide(_ request: Request, _ context: FleetContext) async throws -> Response {
@@ -235,7 +235,7 @@ extension LoginService {
     }
   }
 
-  /// The form with a fresh token against requests that another site makes a browser send.
+  /// The form with a fresh token, which protects against requests that another site makes a browser send.
   private static func form(_ form: Form, random: Randomness) -> Response {
     let token = Base64URL.encode(random(32))
     return DevicePage.page(
@@ -243,11 +243,11 @@ extension LoginService {
       cookie: "\(cookie)=\(token); Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age=\(DeviceGrant.lifetime)")
   }
 
-  /// Refuses what another site makes a browser send.
+  /// Refuses requests that another site makes a browser send.
   ///
-  /// A browser shows itself: it sends `Origin` with every POST, and mostly `Sec-Fetch-Site`. It must then come from our
-  /// own page, and bring the page's token, in the form and in the cookie. A program has none of these, and no cookie
-  /// that somebody else could use.
+  /// A browser can be recognized: it sends `Origin` with every POST, and usually `Sec-Fetch-Site`. Its request must
+  /// come from our own page, with the page's token in the form and in the cookie. Other programs send neither header,
+  /// and have no cookie that another site could misuse.
   private func checkOrigin(of request: Request, _ fields: FormFields) throws(Problem) {
     let foreign = Problem(
       .forbidden, "foreign", "this form was not sent by its own page; open it again, and allow cookies")

@@ -8,13 +8,13 @@ package import Store
 import Synchronization
 package import Web
 
-/// What an operator sets.
+/// The operator's settings.
 package struct LoginSettings: Sendable {
-  /// The server's address as everybody sees it: `https://fleet.example:8443`, without a path.
+  /// The server's public address: `https://fleet.example:8443`, without a path.
   let origin: String
-  /// What a rider accepts.
+  /// The terms that a rider accepts.
   let terms: String
-  /// How often one network may log in, or ask for a mail, at once; and then once in five seconds.
+  /// How often one network may log in, or ask for a mail, at once; after that once every five seconds.
   let burst: Int64
   package static let burst: Int64 = 100
   /// Whether other servers use the same database.
@@ -25,23 +25,21 @@ package struct LoginSettings: Sendable {
     termsVersion = String(hexadecimal(SHA256.hash(data: Array(terms.utf8))).prefix(12)).lowercased()
   }
 
-  /// The version of the terms: the beginning of their SHA-256. So terms that were changed are another version without
-  /// anybody having to think of it.
+  /// The version of the terms: the beginning of their SHA-256. So changed terms get a new version automatically.
   package let termsVersion: String
 }
 
 /// What the rest of the server does for accounts.
 package struct AccountHooks: Sendable {
-  /// Ends what an account has in the fleet: its bookings, its access. Returns how many of its tokens vehicles are to
-  /// refuse.
+  /// Ends an account's bookings and access. Returns how many of its tokens vehicles must refuse.
   package var revoke: @Sendable (_ account: String) async throws -> Int = { _ in 0 }
-  /// What else is kept about an account: members of the export.
+  /// Other data about an account: members of the export.
   package var export: @Sendable (_ account: String) async throws -> [JSON.Member] = { _ in [] }
 
   package init() {}
 }
 
-/// Who somebody is: accounts, and the logins of devices.
+/// Accounts, and the logins of devices.
 package final class LoginService: Sendable {
   let settings: LoginSettings
   let store: LoginStore
@@ -53,32 +51,32 @@ package final class LoginService: Sendable {
   let hooks: AccountHooks
   private let memory: Mutex<Memory>
 
-  /// What a restart may forget.
+  /// State that a restart may lose.
   private struct Memory {
-    /// Proofs from before may have been used at this server before it was restarted.
+    /// Older proofs may have been used at this server before its restart.
     var started: Int64
     var proofs = UsedProofs()
-    /// By the digest of the device code.
+    /// Keyed by the digest of the device code.
     var paces: [String: DeviceGrant.Pace] = [:]
-    /// Wrong passwords, by account and network: the owner at another place is not kept out.
+    /// Wrong passwords, by account and network, so that the owner at another network is not locked out.
     var guesses = Limit(burst: 5, interval: 60)
-    /// Passwords by account, wherever they come from.
+    /// Passwords by account, from any network.
     var logins = Limit(burst: 60, interval: 60)
     /// Wrong user codes, by network.
     var codes = Limit(burst: 10, interval: 60)
-    /// Codes by mail, by address of the mail.
+    /// Mailed codes, by mail address.
     var mails = Limit(burst: 5, interval: 3600)
-    /// Attempts at mailed codes, by address of the mail.
+    /// Attempts at mailed codes, by mail address.
     var attempts = Limit(burst: 15, interval: 3600)
-    /// Everything that is costly, by network.
+    /// Expensive requests, by network.
     var networks: Limit
-    /// The same, by the IPv6 network of 48 bits that one customer can have: so many networks of 64 are in it.
+    /// Expensive requests, by IPv6 /48 network: one customer can have a /48, which contains many /64 networks.
     var sites: Limit
-    /// Work that goes on after the answer, and who waits until it is done.
+    /// Work that continues after the answer, and the tasks that wait for its end.
     var work = 0
     var waiting: [CheckedContinuation<Void, Never>] = []
 
-    /// - Returns: how long to wait; then nothing is taken.
+    /// - Returns: the seconds to wait; then nothing is taken.
     mutating func takeNetwork(_ network: String, at now: Int64) -> Int64? {
       if let wait = networks.take(network, at: now) { return wait }
       guard let site = site(of: network), let wait = sites.take(site, at: now) else { return nil }
@@ -112,7 +110,7 @@ package final class LoginService: Sendable {
     case network, login, mail, attempt, code
   }
 
-  /// - Throws: `Problem` 429 when it is too often.
+  /// - Throws: `Problem` 429 if the limit is exceeded.
   func limit(_ what: Limited, _ key: String) throws(Problem) {
     let now = clock()
     let wait = memory.withLock { memory in
@@ -143,17 +141,17 @@ package final class LoginService: Sendable {
     return authorization
   }
 
-  /// What a person sends by the page.
+  /// The data that a person sends from the page.
   struct Decision {
     let userCode: String
     let email: String
     let password: String
     let isApproved: Bool
-    /// The version of the terms that is accepted with it.
+    /// The version of the terms that the person accepts.
     let terms: String?
   }
 
-  /// The wrong address and the wrong password have one answer, after the same work.
+  /// A wrong address and a wrong password give the same answer, after the same work.
   private static let wrongLogin = Problem(.forbidden, "wrong_login", "the email address or the password is wrong")
 
   func decide(_ decision: Decision, from network: String) async throws {
@@ -171,7 +169,7 @@ package final class LoginService: Sendable {
       }
       try await store.acceptTerms(settings.termsVersion, of: account.id, at: clock())
     }
-    // Before it is looked at: whoever tries codes to get at somebody else's device stops soon.
+    // Counts the attempt before checking it, so that guessing the codes of other people's devices is stopped soon.
     try limit(.code, network)
     try limit(.code, account.id)
     guard
@@ -180,7 +178,7 @@ package final class LoginService: Sendable {
     else {
       throw Problem(.badRequest, "wrong_code", "nobody waits with this code, or it has expired")
     }
-    // Only wrong ones count.
+    // Only wrong codes count.
     memory.withLock { memory in
       memory.codes.giveBack(network)
       memory.codes.giveBack(account.id)
@@ -189,18 +187,18 @@ package final class LoginService: Sendable {
       decision.isApproved ? "a login was allowed" : "a login was refused", metadata: ["account": "\(account.id)"])
   }
 
-  /// The account of that address and password, and the password's hash.
+  /// The account with that address and password, and the password's hash.
   private func authenticate(
     email: String, password: String, from network: String
   ) async throws -> (account: Account, password: String) {
     guard let email = EmailAddress(email), let password = Password(attempt: password) else { throw Self.wrongLogin }
-    // First what is by network, so that one network cannot use up what the account has.
+    // Checks the network's limit first, so that one network cannot use up the account's allowance.
     let guesser = "\(network) \(email)"
     if let wait = memory.withLock({ $0.guesses.take(guesser, at: clock()) }) { throw Problem.tooMany(seconds: wait) }
     try limit(.login, email.description)
     let found = try await store.account(of: email)
     guard try await verify(password, hash: found?.password), let found else { throw Self.wrongLogin }
-    // Only wrong ones count.
+    // Only wrong passwords count.
     memory.withLock { $0.guesses.forget(guesser) }
     guard found.account.state == .active else {
       throw Problem(.forbidden, "suspended", "the account is suspended; ask the fleet's operator")
@@ -220,10 +218,10 @@ package final class LoginService: Sendable {
 
   // MARK: Tokens
 
-  /// A request for tokens, as the token endpoint gets it.
+  /// A request for tokens, as received by the token endpoint.
   enum Grant {
     case device(code: String)
-    /// - Parameter retry: the request's Idempotency-Key: the same for each try of one request.
+    /// - Parameter retry: the request's Idempotency-Key, which is the same for each try of one request.
     case refresh(token: String, retry: String?)
   }
 
@@ -260,7 +258,8 @@ package final class LoginService: Sendable {
       }
       throw slower.map(OAuthError.slowDown) ?? OAuthError.authorizationPending
     case .approved:
-      // Anybody gets a code that nobody has allowed, and could fill the memory by asking with it.
+      // Anybody can get a device code that nobody has allowed. Remembering proofs of such requests would let them fill
+      // the memory.
       try await use(proof, at: now, isChange: true, refusal: OAuthError.invalidProof)
       let (device, random) = (proof.thumbprint, random)
       let tokens = try await store.redeem(deviceCode: deviceCode) { account in
@@ -284,7 +283,7 @@ package final class LoginService: Sendable {
       guard let token = OpaqueToken(text), token.kind == .refresh,
         let (found, _, state) = try await store.session(id: token.session)
       else { throw OAuthError.invalidGrant("this refresh token is not known, or its login has ended") }
-      // Without the device's key a stolen token is worth nothing; it does not even end the login.
+      // A stolen token is worthless without the device's key; it does not even end the login.
       guard identical(proof.thumbprint, found.device) else { throw OAuthError.invalidProof(.otherKey) }
       if attempt == 0 { try await use(proof, at: now, isChange: true, refusal: OAuthError.invalidProof) }
       var session = found
@@ -298,12 +297,12 @@ package final class LoginService: Sendable {
       guard state == .active else { throw OAuthError.invalidGrant("the account is suspended") }
       let tokens = session.renew(with: text, retry: retry, at: now, random: random)
       if try await store.renew(session, instead: found.refresh) { return tokens }
-      // Another request was faster. If it was this one, sent twice, this one is its repetition.
+      // Another request was faster. If that was a copy of this request, this one counts as its repetition.
     }
     throw Problem.busy("this login is being renewed")
   }
 
-  /// How often one request tries to renew a login that others renew at the same time.
+  /// How often one request tries to renew a login while others renew it.
   private static let renewals = 5
 
   private func reuse(of session: Session) async throws -> OAuthError {
@@ -314,9 +313,9 @@ package final class LoginService: Sendable {
     return .invalidGrant("this refresh token was used before, so its login has ended; log in again")
   }
 
-  /// Ends a login (RFC 7009). Having a token is enough: ending takes no more than going on.
+  /// Ends a login (RFC 7009). The token alone is enough, because ending gives less power than continuing.
   ///
-  /// - Parameter everywhere: every login of the account.
+  /// - Parameter everywhere: ends every login of the account.
   func revoke(_ text: String, everywhere: Bool) async throws {
     guard let token = OpaqueToken(text), let (session, _, _) = try await store.session(id: token.session) else {
       return
@@ -324,13 +323,13 @@ package final class LoginService: Sendable {
     let now = clock()
     switch token.kind {
     case .access where !session.allows(accessToken: text, at: now): return
-    // The session's name is in every token of it, and whoever sees one can make up the rest. One that was used before
-    // is evidence that it was stolen, and ends the login as well.
+    // Every token contains its session's name, so anybody who has seen a token could invent one for that session. A
+    // refresh token that was used before proves a theft, and ends the login as well.
     case .refresh where !session.knows(refreshToken: text): return
     case .access, .refresh: break
     }
     if everywhere {
-      // That takes a token that counts.
+      // Ending every login requires a valid token.
       if token.kind == .refresh, session.standing(of: text, retry: nil, at: now) != .current {
         _ = try await reuse(of: session)
         return
@@ -350,8 +349,8 @@ package final class LoginService: Sendable {
     guard let text = texts.first else { throw .missing }
     guard texts.count == 1 else { throw .several }
     let now = clock()
-    // A clock that was put back to before the start would refuse every proof until it is there again. It is as if the
-    // server had started now: it remembers the proofs that it has taken since.
+    // If the clock was set back to before the start, every proof would be refused until the clock reaches the start
+    // again. So the server behaves as if it had started now: it remembers the proofs that it has accepted since.
     let started = memory.withLock { memory in
       memory.started = min(memory.started, now)
       return memory.started
@@ -361,7 +360,7 @@ package final class LoginService: Sendable {
       accessToken: accessToken)
   }
 
-  /// Only proofs of requests that are right in all else are remembered, so that strangers cannot fill the memory.
+  /// Remembers a proof only if the rest of the request is valid, so that strangers cannot fill the memory.
   ///
   /// - Parameter isChange: whether the request changes something.
   private func use(
@@ -372,11 +371,11 @@ package final class LoginService: Sendable {
     case false?: throw refusal(.used)
     case nil: throw Problem.busy("too many requests", seconds: 60)
     }
-    // Another server does not know that it was used here. What only reads is not worth a write each time.
+    // Another server does not know that the proof was used here. A request that only reads does not justify a write.
     if settings.isShared, isChange, try await !store.use(proof) { throw refusal(.used) }
   }
 
-  /// Who has the access token that a request comes with.
+  /// The session of the access token in a request.
   func session(of request: Request) async throws -> (session: Session, role: Role) {
     let credentials = request.headers[values: .authorization]
     guard !credentials.isEmpty else { throw Self.unauthorized("log in first", error: nil) }
@@ -403,9 +402,9 @@ package final class LoginService: Sendable {
     return (session, role)
   }
 
-  /// - Parameter error: RFC 9449 7.1; nil where nothing was tried (RFC 6750 3.1).
+  /// - Parameter error: RFC 9449 7.1; nil if the request had no credentials (RFC 6750 3.1).
   private static func unauthorized(_ detail: String, error: String?) -> Problem {
-    // Nothing of the request is in these texts, and no quotation mark.
+    // These texts contain nothing of the request, and no quotation mark.
     let reason = error.map { #"error="\#($0)", error_description="\#(detail)", "# } ?? ""
     return Problem(
       .unauthorized, "unauthorized", detail, headers: [.wwwAuthenticate: #"DPoP \#(reason)algs="EdDSA Ed25519""#])
@@ -413,7 +412,7 @@ package final class LoginService: Sendable {
 
   // MARK: Accounts
 
-  /// Runs after the answer, which so takes the same time for an address that is known as for one that is not.
+  /// Runs after the answer, so that known and unknown addresses take the same time.
   private func afterAnswer(_ work: @escaping @Sendable () async throws -> Void) throws(Problem) {
     let isTaken = memory.withLock { memory in
       guard memory.work < 256 else { return false }
@@ -437,7 +436,7 @@ package final class LoginService: Sendable {
   /// Removes what has expired.
   package func tidy() async throws { try await store.sweep(at: clock()) }
 
-  /// Waits until all is done that was answered already: before the server stops.
+  /// Waits for the work that continues after answers, before the server stops.
   package func finish() async {
     await withCheckedContinuation { continuation in
       let isDone = memory.withLock { memory in
@@ -448,7 +447,7 @@ package final class LoginService: Sendable {
     }
   }
 
-  /// Takes the time of the longest way, whatever the result.
+  /// Takes as long as the slowest path, whatever the result.
   private func evenly<Result>(_ work: () async throws -> Result) async throws -> Result {
     let end = ContinuousClock.now + .milliseconds(200)
     do {
@@ -603,7 +602,7 @@ package final class LoginService: Sendable {
     return account
   }
 
-  /// What is kept about somebody.
+  /// The stored data about a person.
   func export(_ id: String) async throws -> JSON {
     let account = try await account(id)
     let sessions = try await store.sessions(of: id)
@@ -614,7 +613,7 @@ package final class LoginService: Sendable {
   func delete(_ id: String) async throws {
     _ = try await hooks.revoke(id)
     try await store.delete(id)
-    // What came between.
+    // Revokes access that was issued between the two steps above.
     _ = try await hooks.revoke(id)
     logger.info("an account was deleted", metadata: ["account": "\(id)"])
   }

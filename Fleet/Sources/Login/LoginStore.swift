@@ -2,9 +2,8 @@ package import Store
 
 /// The tables of accounts and logins, and the transactions on them.
 ///
-/// Each method is one transaction. Where two requests could both be the one that counts (a refresh token, a device
-/// code, an attempt at a mailed code), the row itself decides: an UPDATE or DELETE that names the old state, and
-/// returns a row to one of them only.
+/// Each method is one transaction. If two requests compete (for a refresh token, a device code, an attempt at a mailed
+/// code), the row itself decides: an UPDATE or DELETE names the old state, and returns the row to only one of them.
 package struct LoginStore: Sendable {
   private let store: any Store
 
@@ -21,14 +20,14 @@ package struct LoginStore: Sendable {
           state TEXT NOT NULL CHECK (state IN ('active', 'suspended', 'deleted')),
           terms TEXT NOT NULL, terms_accepted BIGINT NOT NULL, created BIGINT NOT NULL)
         """,
-        // Whoever wants an account, until the address is confirmed.
+        // People who asked for an account, until the address is confirmed.
         """
         CREATE TABLE registration (
           id TEXT NOT NULL PRIMARY KEY, email TEXT NOT NULL, password TEXT NOT NULL, terms TEXT NOT NULL,
           code TEXT NOT NULL, attempts BIGINT NOT NULL, created BIGINT NOT NULL, expires BIGINT NOT NULL)
         """,
         "CREATE INDEX registration_email ON registration (email)",
-        // Whoever wants a new password.
+        // People who asked for a new password.
         """
         CREATE TABLE password_reset (
           id TEXT NOT NULL PRIMARY KEY, account TEXT NOT NULL REFERENCES account (id), code TEXT NOT NULL,
@@ -50,8 +49,8 @@ package struct LoginStore: Sendable {
         """,
         "CREATE INDEX session_account ON session (account)",
       ]),
-    // Proofs that were used, for servers that share a database. They last for minutes: a crash may forget them, because
-    // a server takes none from before its start.
+    // Used proofs, for servers that share a database. They matter for minutes. A crash may lose them, because a server
+    // accepts no proof from before its start.
     Migration(
       "login-2", sqlite: ["CREATE TABLE used_proof (proof TEXT NOT NULL PRIMARY KEY, expires BIGINT NOT NULL)"],
       postgres: ["CREATE UNLOGGED TABLE used_proof (proof TEXT NOT NULL PRIMARY KEY, expires BIGINT NOT NULL)"]),
@@ -73,12 +72,12 @@ package struct LoginStore: Sendable {
   enum Registered: Sendable, Equatable {
     case added
     case accountExists
-    /// As many codes for that address are under way as there can be.
+    /// The address has the maximum number of valid codes.
     case tooMany
   }
 
-  /// Several can wait for one address, each with its own code and password: so nobody can put a password of their own
-  /// under the code that somebody else has asked for.
+  /// Several registrations can wait for one address, each with its own code and password. So nobody can put their own
+  /// password behind the code that another person requested.
   func register(_ registration: Registration, at now: Int64) async throws -> Registered {
     try await store.write { transaction in
       try transaction.run("DELETE FROM registration WHERE expires <= ?", [.integer(now)])
@@ -102,12 +101,12 @@ package struct LoginStore: Sendable {
     }
   }
 
-  /// Makes the account whose code it is.
+  /// Creates the account that the code belongs to.
   ///
-  /// - Returns: nil for a wrong code, and for one that has expired or was tried too often.
+  /// - Returns: nil for a wrong code, or one that has expired or was tried too often.
   func confirm(_ email: EmailAddress, _ code: MailedCode, as id: String, at now: Int64) async throws -> Account? {
     try await store.write { transaction in
-      // The attempt counts before it is looked at, so that attempts at the same time count too.
+      // Counts the attempt before checking it, so that simultaneous attempts count too.
       let rows = try transaction.run(
         """
         UPDATE registration SET attempts = attempts + 1 WHERE email = ? AND expires > ? AND attempts < ?
@@ -119,7 +118,7 @@ package struct LoginStore: Sendable {
       let account = Account(
         id: id, email: email.description, role: .rider, state: .active, terms: row.text("terms"),
         termsAccepted: row.integer("created"), created: now)
-      // Somebody else may have confirmed it meanwhile.
+      // Another request may have confirmed the address meanwhile.
       guard try transaction.run("SELECT id FROM account WHERE email = ?", [.text(email.description)]).isEmpty else {
         return nil
       }
@@ -137,7 +136,7 @@ package struct LoginStore: Sendable {
     }
   }
 
-  /// The account of that address and the hash of its password.
+  /// The account with that address and the hash of its password.
   func account(of email: EmailAddress) async throws -> (account: Account, password: String)? {
     try await store.read { transaction in
       try transaction.run("SELECT * FROM account WHERE email = ?", [.text(email.description)]).first.map { row in
@@ -160,7 +159,7 @@ package struct LoginStore: Sendable {
     }
   }
 
-  /// - Returns: whether there is an account that can have a new password.
+  /// - Returns: whether there is an account that can get a new password.
   func beginReset(
     _ email: EmailAddress, id: String, code: String, at now: Int64
   ) async throws -> Bool {
@@ -180,10 +179,10 @@ package struct LoginStore: Sendable {
     }
   }
 
-  /// Sets a new password if the code is right. Every login ends.
+  /// Sets a new password if the code is right. Then every login ends.
   ///
   /// - Parameter password: the hash.
-  /// - Returns: whether it was.
+  /// - Returns: whether the code was right.
   func finishReset(
     _ email: EmailAddress, _ code: MailedCode, password: String, at now: Int64
   ) async throws -> Bool {
@@ -204,11 +203,11 @@ package struct LoginStore: Sendable {
     }
   }
 
-  /// Sets a new password for somebody who is logged in. Every other login ends.
+  /// Sets a new password for a person who is logged in. Every other login ends.
   ///
   /// - Parameters:
   ///   - password: the hash.
-  ///   - former: the hash that was checked. Where it has changed meanwhile, nothing is set.
+  ///   - former: the hash that was checked. If it has changed meanwhile, nothing is set.
   func setPassword(_ password: String, instead former: String, of id: String, keeping device: String) async throws
     -> Bool
   {
@@ -237,7 +236,7 @@ package struct LoginStore: Sendable {
     }
   }
 
-  /// Suspends an account, or ends that. A suspended one has no login left.
+  /// Suspends an account, or reinstates it. A suspended account has no login left.
   func setState(suspended: Bool, of id: String) async throws {
     try await store.write { transaction in
       try transaction.run(
@@ -247,7 +246,7 @@ package struct LoginStore: Sendable {
     }
   }
 
-  /// Forgets who it was.
+  /// Deletes the person's data.
   func delete(_ id: String) async throws {
     try await store.write { transaction in
       try Self.endLogins(of: id, in: transaction)
@@ -256,10 +255,10 @@ package struct LoginStore: Sendable {
     }
   }
 
-  /// Ends an account's logins, and what could still become one: a login that was allowed, and whose device has not
-  /// asked for its tokens yet; a code that sets a new password.
+  /// Ends an account's logins, and everything that could still become one: an allowed login whose device has not
+  /// fetched its tokens yet, and a code for a new password.
   ///
-  /// - Parameter device: whose logins stay.
+  /// - Parameter device: the device whose logins stay.
   private static func endLogins(
     of account: String, keeping device: String? = nil, in transaction: borrowing Transaction
   ) throws(StoreError) {
@@ -271,7 +270,7 @@ package struct LoginStore: Sendable {
 
   // MARK: Device grants
 
-  /// - Returns: false when as many are under way as there can be.
+  /// - Returns: false if the maximum number of grants is reached.
   func addGrant(deviceCode: String, userCode: UserCode, at now: Int64) async throws -> Bool {
     try await store.write { transaction in
       try transaction.run("DELETE FROM device_grant WHERE expires <= ?", [.integer(now - DeviceGrant.lifetime)])
@@ -286,8 +285,8 @@ package struct LoginStore: Sendable {
     }
   }
 
-  /// - Parameter password: the hash that was checked. Where it has changed meanwhile, nothing is decided.
-  /// - Returns: whether somebody waits with that code for a decision.
+  /// - Parameter password: the hash that was checked. If it has changed meanwhile, nothing is decided.
+  /// - Returns: whether a device with that code waits for a decision.
   func decide(
     _ userCode: UserCode, approved: Bool, account: String, password: String, at now: Int64
   ) async throws -> Bool {
@@ -321,10 +320,10 @@ package struct LoginStore: Sendable {
     }
   }
 
-  /// Turns an approved grant into a session: once.
+  /// Turns an approved grant into a session, once.
   ///
-  /// - Parameter begin: the new session for that account.
-  /// - Returns: nil when there is none that is approved, or the account cannot be used any more.
+  /// - Parameter begin: makes the new session for that account.
+  /// - Returns: nil if no approved grant exists, or the account is no longer usable.
   func redeem(
     deviceCode: String, begin: @escaping @Sendable (_ account: String) -> (session: Session, tokens: Tokens)
   ) async throws -> Tokens? {
@@ -337,7 +336,7 @@ package struct LoginStore: Sendable {
         try !transaction.run("SELECT id FROM account WHERE id = ? AND state = 'active'", [.text(account)]).isEmpty
       else { return nil }
       let (session, tokens) = begin(account)
-      // One device has one login, and the older ones of other devices make room.
+      // One device has one login. If the account has too many, the oldest logins of other devices end.
       try transaction.run(
         "DELETE FROM session WHERE account = ? AND device = ?", [.text(account), .text(session.device)])
       try transaction.run(
@@ -381,8 +380,8 @@ package struct LoginStore: Sendable {
     }
   }
 
-  /// - Parameter former: the digest of the refresh token that counted.
-  /// - Returns: whether it was the one that counts; another request may have been faster, or have ended the session.
+  /// - Parameter former: the digest of the refresh token that was valid.
+  /// - Returns: whether it was still valid; another request may have been faster, or may have ended the session.
   func renew(_ session: Session, instead former: String) async throws -> Bool {
     try await store.write { transaction in
       try !transaction.run(
@@ -401,7 +400,7 @@ package struct LoginStore: Sendable {
     }
   }
 
-  /// Takes a proof out of use at every server of this database.
+  /// Marks a proof as used at every server of this database.
   ///
   /// - Returns: false when it was used before.
   func use(_ proof: DPoPProof) async throws -> Bool {
@@ -424,9 +423,9 @@ package struct LoginStore: Sendable {
     try await store.write { try Self.endLogins(of: account, in: $0) }
   }
 
-  /// Lets no session of a device be renewed. `sweep` removes them.
+  /// Stops the renewal of a device's sessions. `sweep` removes them.
   ///
-  /// - Returns: how many there were.
+  /// - Returns: the number of sessions.
   func endSessions(ofDevice device: String, at now: Int64) async throws -> Int {
     try await store.write { transaction in
       try transaction.run(

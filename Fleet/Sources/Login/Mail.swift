@@ -3,12 +3,12 @@ import Foundation
 package import Logging
 import Synchronization
 
-/// An address for mail, in lower case, so that one person has one account.
+/// A mail address in lower case, so that one person has one account.
 package struct EmailAddress: Hashable, Sendable, CustomStringConvertible {
   package let description: String
 
-  /// What HTML's `<input type=email>` takes, in ASCII, with a full stop in the domain or without. No character that
-  /// means something in a mail's header is among these.
+  /// Accepts what HTML's `<input type=email>` accepts, in ASCII, with or without a full stop in the domain. None of
+  /// these characters is special in a mail's header.
   package init?(_ text: String) {
     let parts = text.split(separator: "@", omittingEmptySubsequences: false)
     guard text.utf8.count <= 254, parts.count == 2, (1...64).contains(parts[0].utf8.count),
@@ -35,13 +35,13 @@ package struct Mail: Sendable, Equatable {
 
 /// Sends mail.
 package protocol Mailer: Sendable {
-  /// Hands a message over. It returns at once; what goes wrong later is logged.
+  /// Hands over a message and returns at once. Later failures are logged.
   func send(_ mail: Mail)
 }
 
 /// Hands mail to `sendmail -t`, which every mail server for Unix has.
 ///
-/// The recipient is in the message and not in the arguments, where other users of the machine would see it.
+/// The recipient is in the message, because other users of the machine can see arguments.
 package final class Sendmail: Mailer {
   private let program: String
   private let from: EmailAddress
@@ -50,7 +50,7 @@ package final class Sendmail: Mailer {
   private let waiting = Mutex(0)
 
   private static let places = 256
-  /// Seconds that sendmail has.
+  /// Time limit for sendmail, seconds.
   private static let patience = 30
 
   /// - Parameter program: the path of sendmail.
@@ -71,14 +71,14 @@ package final class Sendmail: Mailer {
     queue.async { [self] in
       defer { waiting.withLock { $0 -= 1 } }
       if let problem = deliver(mail) {
-        // Nothing of the message: a code may be in its subject.
+        // Logs nothing of the message: its subject may contain a code.
         logger.error(
           "sendmail has not taken a message", metadata: ["program": "\(program)", "problem": "\(problem)"])
       }
     }
   }
 
-  /// - Returns: what went wrong.
+  /// - Returns: the error; nil on success.
   private func deliver(_ mail: Mail) -> String? {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: program)
@@ -105,7 +105,7 @@ package final class Sendmail: Mailer {
     return process.terminationStatus == 0 ? nil : "it ended with status \(process.terminationStatus)"
   }
 
-  /// The message as `sendmail -t` reads it. Everything in the header is ours, or an address.
+  /// The message in the form for `sendmail -t`. The header contains only our own text and an address.
   static func message(_ mail: Mail, from: EmailAddress) -> String {
     """
     From: \(from)

@@ -3,15 +3,15 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// A password as it is hashed.
+/// A password in the form that is hashed.
 package struct Password: Sendable {
-  /// Characters.
+  /// Lengths in characters.
   static let length = 8...256
   let bytes: [UInt8]
 
-  /// What somebody typed, whatever its length: to be compared with a hash.
+  /// A typed password of any length, for comparison with a hash.
   ///
-  /// Normalized (NFC), because one keyboard sends "ä" as one character and another as two.
+  /// Normalized (NFC), because keyboards differ: "ä" can be one character or two.
   package init?(attempt text: String) {
     let bytes = Array(text.precomposedStringWithCanonicalMapping.utf8)
     guard (1...4 * Self.length.upperBound).contains(bytes.count) else { return nil }
@@ -21,7 +21,7 @@ package struct Password: Sendable {
   /// Why a text cannot become a password.
   package enum Weakness: Error, Equatable, CustomStringConvertible {
     case length
-    /// The address, or one character again and again.
+    /// The text is the address, or one repeated character.
     case obvious
 
     package var description: String {
@@ -32,7 +32,7 @@ package struct Password: Sendable {
     }
   }
 
-  /// A new password. There are no rules on kinds of characters: length is what counts (NIST SP 800-63B 3.1.1.2).
+  /// A new password. Only its length is checked, not its kinds of characters (NIST SP 800-63B 3.1.1.2).
   package init(new text: String, for email: EmailAddress) throws(Weakness) {
     guard let password = Password(attempt: text), Self.length.contains(text.unicodeScalars.count)
     else { throw .length }
@@ -43,8 +43,8 @@ package struct Password: Sendable {
 
 /// Hashes passwords with argon2id by libsodium: 19 MiB, two passes (OWASP's parameters).
 ///
-/// Hashing takes some 80 ms, which must not hold up other requests: it has threads of its own, two at the most, and at
-/// most 64 requests wait for them. More are told to come again.
+/// A hash takes about 80 ms and must not block other requests. So hashing has at most two threads, and at most 64
+/// requests wait for them. Further requests are told to try again.
 package final class PasswordHasher: Sendable {
   /// All 64 places are taken.
   package struct Busy: Error {}
@@ -76,9 +76,9 @@ package final class PasswordHasher: Sendable {
     }
   }
 
-  /// Whether the password has that hash.
+  /// Whether the password matches that hash.
   ///
-  /// - Parameter hash: nil where there is no such account. It takes as long, and the answer is no.
+  /// - Parameter hash: nil if there is no such account. The check takes equally long, and returns false.
   package func verify(_ password: Password, hash: String?) async throws -> Bool {
     let isRight: Bool? = try await perform {
       password.bytes.withUnsafeBytes { bytes in
@@ -89,11 +89,11 @@ package final class PasswordHasher: Sendable {
     return isRight == true && hash != nil
   }
 
-  /// A hash of nothing, with the same parameters.
+  /// A hash that matches nothing, with the same parameters.
   static let nobody =
     "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
-  /// Whether libsodium reads a hash, and finds today's parameters in it.
+  /// Whether libsodium can read a hash, and the hash has the current parameters.
   static func needsNoOtherParameters(_ hash: String) -> Bool {
     crypto_pwhash_str_needs_rehash(hash, passes, memory) == 0
   }
@@ -119,12 +119,12 @@ package final class PasswordHasher: Sendable {
       case nil: continuation.resume(throwing: Busy())
       }
     }
-    // argon2 fails only when its memory cannot be had.
+    // argon2 fails only when it cannot allocate its memory.
     guard let result else { throw Busy() }
     return result
   }
 
-  /// How many hash, and how many wait.
+  /// The number of running and waiting hashes.
   var load: (running: Int, waiting: Int) { state.withLock { ($0.running, $0.waiting.count) } }
 
   private func finish() {

@@ -10,13 +10,13 @@ package let systemRandomness: Randomness = { count in
   return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
 }
 
-/// What stands in the database in place of a secret: its SHA-256, in base64url.
+/// A secret's form in the database: its SHA-256, in base64url.
 ///
-/// Whoever reads the database, or a copy of it, gets no token that works. Only secrets of 128 random bits or more are
-/// safe in that way. A mailed code and a user code are shorter, and live for minutes.
+/// A reader of the database, or of a copy of it, gets no usable token. The digest protects only secrets of 128 random
+/// bits or more. A mailed code and a user code are shorter, and live for minutes.
 func digest(of secret: String) -> String { Base64URL.encode(SHA256.hash(data: Array(secret.utf8))) }
 
-/// Compares two digests, or two texts of one length, without telling by its time where they first differ.
+/// Compares two digests, or two texts of equal length, in constant time.
 func constantTimeEqual(_ a: String, _ b: String) -> Bool {
   let (a, b) = (Array(a.utf8), Array(b.utf8))
   guard a.count == b.count else { return false }
@@ -25,14 +25,14 @@ func constantTimeEqual(_ a: String, _ b: String) -> Bool {
   return difference == 0
 }
 
-/// An opaque token of the API: the name of its session, and a secret.
+/// An opaque API token: the name of its session, and a secret.
 ///
-/// Tokens are random values and not signed ones. Each request then reads one row, but a session that ends, an account
-/// that is suspended and a role that changes count at once, there is no key to rotate, and nothing in a token can be
-/// misread. Because the name of the session is part of it, a refresh token that was used before is recognized without a
-/// list of all that ever were: the session is there, and its present secret is another.
+/// Tokens are random, not signed. So each request reads a row, but the end of a session, a suspension and a change of
+/// role take effect at once, there is no key to rotate, and nothing in a token can be misread. Because a token contains
+/// its session's name, the server recognizes a used refresh token without a list of all old ones: the session exists,
+/// and its present secret differs.
 struct OpaqueToken: Equatable {
-  /// The prefix lets programs that search for leaked secrets find them.
+  /// The prefix lets scanners for leaked secrets find tokens.
   enum Kind: String {
     case access = "sfa_"
     case refresh = "sfr_"
@@ -41,7 +41,7 @@ struct OpaqueToken: Equatable {
   let kind: Kind
   /// The session's name: 16 bytes in base64url.
   let session: String
-  /// The whole token, as the client has it.
+  /// The whole token, as the client stores it.
   let text: String
 
   init(_ kind: Kind, session: String, random: Randomness) {
@@ -50,7 +50,7 @@ struct OpaqueToken: Equatable {
     text = kind.rawValue + session + Base64URL.encode(random(32))
   }
 
-  /// Nil for what this server cannot have made.
+  /// Nil for a text that this server cannot have issued.
   init?(_ text: String) {
     guard text.utf8.count == 4 + 22 + 43, let kind = Kind(rawValue: String(text.prefix(4))) else { return nil }
     let session = String(text.dropFirst(4).prefix(22))
@@ -63,8 +63,8 @@ struct OpaqueToken: Equatable {
   static func newSession(_ random: Randomness) -> String { Base64URL.encode(random(16)) }
 }
 
-/// What a person reads in the terminal and types in the browser (RFC 8628 6.1): eight of twenty letters, without
-/// vowels, so that no word comes out, and without letters and digits that look alike. 34 bits; guesses are limited.
+/// The code that a person reads in the terminal and types in the browser (RFC 8628 6.1): eight of twenty letters. There
+/// are no vowels, so that no words appear, and no letters and digits that look alike. 34 bits; guesses are limited.
 struct UserCode: Equatable, CustomStringConvertible, Sendable {
   private static let alphabet = Array("BCDFGHJKLMNPQRSTVWXZ")
   private let letters: String
@@ -72,13 +72,13 @@ struct UserCode: Equatable, CustomStringConvertible, Sendable {
   init(_ random: Randomness) {
     var letters = ""
     while letters.count < 8 {
-      // 240 is the largest multiple of 20 in a byte: what is above would make some letters likelier.
+      // 240 is the largest multiple of 20 in a byte. Larger values would make some letters likelier.
       for byte in random(16) where byte < 240 && letters.count < 8 { letters.append(Self.alphabet[Int(byte) % 20]) }
     }
     self.letters = letters
   }
 
-  /// As people type it: in either case, with hyphens and spaces, or without.
+  /// Parses the code as people type it: in either case, with or without hyphens and spaces.
   init?(_ typed: String) {
     let letters = typed.uppercased().filter { $0 != "-" && $0 != " " }
     guard typed.utf8.count <= 32, letters.utf8.count == 8, letters.allSatisfy(Self.alphabet.contains) else {
@@ -91,13 +91,15 @@ struct UserCode: Equatable, CustomStringConvertible, Sendable {
   var digest: String { Login.digest(of: "user-code:\(letters)") }
 }
 
-/// Six digits that go by mail. A million possibilities: each is good for a few attempts and a quarter of an hour.
+/// Six digits that are sent by mail. There are only a million codes, so each is valid for a few attempts and a quarter
+/// of an hour.
 struct MailedCode: CustomStringConvertible, Sendable {
-  /// Seconds that it counts.
+  /// Lifetime, seconds.
   static let lifetime: Int64 = 900
-  /// How often it may be tried.
+  /// The maximum number of attempts.
   static let attempts: Int64 = 5
-  /// How many may be under way for one address: with five attempts at each, chance finds one in 66,666 times.
+  /// The maximum number of valid codes for one address. With five attempts at each, a guess succeeds once in 66,666
+  /// times.
   static let limit = 3
 
   let description: String
@@ -113,13 +115,13 @@ struct MailedCode: CustomStringConvertible, Sendable {
     }
   }
 
-  /// Spaces are allowed: some mail programs show "123 456".
+  /// Accepts spaces, because some mail programs show "123 456".
   init?(_ typed: String) {
     let digits = typed.filter { $0 != " " }
     guard digits.utf8.count == 6, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
     description = digits
   }
 
-  /// - Parameter owner: what the code belongs to, so that equal codes of two people do not look equal in the database.
+  /// - Parameter owner: the code's owner. It makes the digests of two people's equal codes differ in the database.
   func digest(for owner: String) -> String { Login.digest(of: "mailed-code:\(owner):\(description)") }
 }

@@ -1,5 +1,5 @@
 extension Migration {
-  /// The tables that it makes, in an order in which each refers only to those before it.
+  /// The tables that the module creates, ordered so that each refers only to earlier ones.
   var tables: [String] {
     sqlite.compactMap { statement in
       let words = statement.split(whereSeparator: \.isWhitespace).prefix(3)
@@ -9,10 +9,10 @@ extension Migration {
 }
 
 extension Store {
-  /// Copies everything, as it is at one moment, into a database that has only just been made: of either kind. Changes
-  /// that were not made yet, as in an older backup, are made in the copy.
+  /// Copies everything, as it is at one moment, into a new database of either kind. Migrations that the source lacks,
+  /// as in an older backup, are run in the copy.
   ///
-  /// - Returns: how many rows.
+  /// - Returns: the number of rows.
   package func copy(to other: any Store, _ migrations: [Migration]) async throws -> Int {
     let made = try await migrationsMade()
     let tables = migrations.filter { made.contains($0.name) }.flatMap(\.tables)
@@ -35,7 +35,7 @@ extension Store {
     }
   }
 
-  /// The names of the changes that have been made, in no order.
+  /// The names of the migrations that were run, unordered.
   package func migrationsMade() async throws -> Set<String> {
     try await read { Set(try $0.run("SELECT name FROM migration").map { $0.text("name") }) }
   }

@@ -1,11 +1,11 @@
-/// A change of the tables, made once in each database.
+/// A change of the tables, run once in each database.
 package struct Migration: Sendable {
-  /// Unique, and never changed.
+  /// Unique, and never changed afterwards.
   package let name: String
   let sqlite: [String]
   let postgres: [String]
 
-  /// - Parameter statements: what both databases take.
+  /// - Parameter statements: SQL that both databases accept.
   package init(_ name: String, _ statements: [String]) { self.init(name, sqlite: statements, postgres: statements) }
 
   package init(_ name: String, sqlite: [String], postgres: [String]) {
@@ -14,13 +14,14 @@ package struct Migration: Sendable {
 }
 
 extension Store {
-  /// Makes what is missing of the changes, in their order; all, or nothing.
+  /// Runs the missing migrations in order: all, or none.
   ///
-  /// - Throws: `StoreError.unavailable` when the database has a change that is not listed: a newer program has made it.
+  /// - Throws: `StoreError.unavailable` if the database has a migration that is not listed, because a newer program
+  ///   made it.
   package func migrate(_ migrations: [Migration]) async throws {
     let isPostgres = self is PostgresStore
     try await write { transaction in
-      // Two servers that start at once do not both make them.
+      // Keeps two servers that start at once from both running them.
       try transaction.reserve("migration")
       try transaction.run("CREATE TABLE IF NOT EXISTS migration (name TEXT NOT NULL PRIMARY KEY)")
       let made = Set(try transaction.run("SELECT name FROM migration").map { $0.text("name") })

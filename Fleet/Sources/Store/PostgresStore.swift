@@ -14,13 +14,13 @@ package final class PostgresStore: Store {
     var waiting: [CheckedContinuation<PostgresConnection?, Never>] = []
   }
 
-  /// As many transactions at once. More only wait for one another on the same disk.
+  /// The maximum number of simultaneous transactions. More would only wait for one another on the same disk.
   private static let maximumConnections = 8
-  /// How often a transaction is tried that others have disturbed.
+  /// How often a transaction is tried if others disturb it.
   private static let attempts = 5
 
-  /// - Parameter url: a connection URI of libpq. libpq takes what is missing from its environment and from `~/.pgpass`.
-  /// - Throws: `StoreError.unavailable` when nothing answers there.
+  /// - Parameter url: a libpq connection URI. libpq takes missing parts from its environment and from `~/.pgpass`.
+  /// - Throws: `StoreError.unavailable` if no server answers.
   package init(url: String) throws {
     self.url = url
     let first = try PostgresConnection(url)
@@ -68,7 +68,7 @@ package final class PostgresStore: Store {
     }
   }
 
-  /// Waits for a connection of one's own.
+  /// Waits for a free connection.
   private func take() async throws -> PostgresConnection {
     enum Turn {
       case ready(PostgresConnection)
@@ -112,7 +112,7 @@ package final class PostgresStore: Store {
     next?.resume(returning: connection)
   }
 
-  /// A connection could not be made. Whoever waits tries it, so that nobody waits for ever.
+  /// A connection could not be made. A waiting transaction tries next, so that none waits for ever.
   private func forget() {
     let next = state.withLock { state -> CheckedContinuation<PostgresConnection?, Never>? in
       if !state.waiting.isEmpty { return state.waiting.removeFirst() }
@@ -125,7 +125,8 @@ package final class PostgresStore: Store {
   package func announcements() -> AsyncStream<Announcement> { listening.stream() }
 
   package func defects() async throws -> [String] {
-    // What the server itself can say of its files is `pg_amcheck`'s; here, whether every table can be read to its end.
+    // Checking the server's files is the task of `pg_amcheck`. This only checks that every table can be read to its
+    // end.
     try await read { transaction in
       let tables = try transaction.run(
         "SELECT tablename::text AS name FROM pg_tables WHERE schemaname = current_schema()")
@@ -140,7 +141,7 @@ package final class PostgresStore: Store {
   }
 }
 
-/// One connection. It is used by one transaction at a time, on a queue of its own.
+/// One connection. One transaction at a time uses it, on the connection's own queue.
 final class PostgresConnection: Connection, @unchecked Sendable {
   private let handle: OpaquePointer
   private let queue = DispatchQueue(label: "stepfleet.postgres")
@@ -150,7 +151,7 @@ final class PostgresConnection: Connection, @unchecked Sendable {
     guard let handle = PQconnectdb(url) else { throw .unavailable("no memory") }
     self.handle = handle
     guard PQstatus(handle) == CONNECTION_OK else { throw .unavailable(Self.message(of: handle)) }
-    // A notice of the server's would go to standard error.
+    // The server's notices would go to standard error.
     _ = PQsetNoticeReceiver(handle, { _, _ in }, nil)
     for setting in ["SET synchronous_commit TO on", "SET client_encoding TO 'UTF8'", "SET statement_timeout TO '20s'"] {
       _ = try execute(setting)
@@ -197,7 +198,7 @@ final class PostgresConnection: Connection, @unchecked Sendable {
       case .text(let text): Array(text.utf8CString)
       }
     }
-    // What libpq takes are C strings: a text with a zero byte would lose its end.
+    // libpq takes C strings, so a text with a zero byte would be cut.
     guard texts.allSatisfy({ ($0?.dropLast() ?? []).allSatisfy { $0 != 0 } }) else {
       throw .statement("a text has a zero byte")
     }
@@ -212,7 +213,7 @@ final class PostgresConnection: Connection, @unchecked Sendable {
     _ = try run("SELECT 1 AS one FROM pg_advisory_xact_lock(hashtextextended(?, 0))", [.text(name)])
   }
 
-  /// What has been announced since the last call; nil when the connection is lost.
+  /// The announcements since the last call; nil when the connection is lost.
   func received() -> [String]? {
     guard PQconsumeInput(handle) == 1 else { return nil }
     var texts: [String] = []
@@ -223,7 +224,7 @@ final class PostgresConnection: Connection, @unchecked Sendable {
     return texts
   }
 
-  /// With `$1`, `$2` in place of each `?`.
+  /// Replaces each `?` with `$1`, `$2` and so on.
   private static func numbered(_ sql: String) -> String {
     var number = 0
     return sql.reduce(into: "") { text, character in
@@ -265,7 +266,7 @@ final class PostgresConnection: Connection, @unchecked Sendable {
     }
   }
 
-  /// - Parameter result: of a statement that has failed (https://www.postgresql.org/docs/15/errcodes-appendix.html).
+  /// - Parameter result: the result of a failed statement (https://www.postgresql.org/docs/15/errcodes-appendix.html).
   private func error(_ result: OpaquePointer) -> StoreError {
     func field(_ code: Character) -> String? {
       PQresultErrorField(result, Int32(code.asciiValue!)).map { String(cString: $0) }
@@ -286,13 +287,13 @@ final class PostgresConnection: Connection, @unchecked Sendable {
   }
 }
 
-/// A connection that only listens. A lost one is made again.
+/// A connection that only listens. If it is lost, it is made again.
 final class PostgresListener: Sendable {
   static let channel = "stepfleet"
 
   private let url: String
   private let queue = DispatchQueue(label: "stepfleet.listener")
-  /// Of the present connection; used on the queue alone.
+  /// State of the present connection; used only on the queue.
   private nonisolated(unsafe) var source: (any DispatchSourceRead)?
   private let state = Mutex(State())
 
@@ -337,7 +338,7 @@ final class PostgresListener: Sendable {
       queue.asyncAfter(deadline: .now() + 1) { self.connect() }
       return
     }
-    // What was announced before is not told.
+    // Announcements from before are not delivered.
     tell([.everything])
     let source = DispatchSource.makeReadSource(fileDescriptor: connection.socket, queue: queue)
     source.setEventHandler {

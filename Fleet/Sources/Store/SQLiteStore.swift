@@ -3,10 +3,10 @@ import GRDB
 import Glibc
 import Synchronization
 
-/// A database in a file (GRDB). One process has it.
+/// A database in a file (GRDB). Only one process may use it.
 ///
-/// Writes that wait for one another are committed together: each runs in a savepoint of its own, and all are answered
-/// when the one commit is on the medium. So 64 riders who book at once wait for a few syncs of the disk and not for 64.
+/// Writes that wait for one another are committed together. Each runs in its own savepoint, and all are answered when
+/// the common commit is on the medium. So 64 riders who book at once wait for a few disk syncs instead of 64.
 package final class SQLiteStore: Store {
   private let pool: DatabasePool
   private let queue = DispatchQueue(label: "stepfleet.sqlite")
@@ -19,31 +19,31 @@ package final class SQLiteStore: Store {
     var nextListener = 0
   }
 
-  /// A write that waits.
+  /// A waiting write.
   private struct Job: Sendable {
-    /// In a savepoint. Returns what to do when the commit is done, or has failed.
+    /// Runs in a savepoint. Returns what to do after the commit has succeeded or failed.
     let run: @Sendable (Database) -> @Sendable ((any Error)?) -> Void
-    /// Instead of `run`.
+    /// Called instead of `run`.
     let refuse: @Sendable (any Error) -> Void
   }
 
-  /// The most that one commit takes, so that the first of them need not wait for long.
+  /// The maximum number of writes in one commit, so that the first one does not wait long.
   private static let batch = 64
 
-  /// Opens the database, or makes it (mode 0600).
+  /// Opens the database, or creates it (mode 0600).
   package init(path: String) throws {
     var configuration = Configuration()
     configuration.label = "stepfleet"
     configuration.foreignKeysEnabled = true
     configuration.maximumReaderCount = 4
     configuration.busyMode = .timeout(5)
-    // SQLite would make it for everyone to read. Its log and index get the mode of the file.
+    // SQLite would make the file readable for everyone. Its log and index get the mode of the file.
     let file = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
     guard file >= 0 else { throw StoreError.unavailable("\(path): \(String(cString: strerror(errno)))") }
     Glibc.close(file)
     do { pool = try DatabasePool(path: path, configuration: configuration) } catch { throw StoreError(error) }
     do {
-      // GRDB sets NORMAL when it has opened the writer; with that the last commits die with the power.
+      // GRDB sets NORMAL when it opens the writer. With NORMAL a power failure would lose the last commits.
       try pool.writeWithoutTransaction { database in
         try database.execute(sql: "PRAGMA synchronous = FULL")
         guard try Self.synchronous(database) == Self.full else {
@@ -60,7 +60,7 @@ package final class SQLiteStore: Store {
     try Int.fetchOne(database, sql: "PRAGMA synchronous")
   }
 
-  /// What the writer says of its commits; for tests.
+  /// The writer's durability setting; for tests.
   func synchronous() async throws -> Int? { try await pool.writeWithoutTransaction(Self.synchronous) }
 
   package func read<Result: Sendable>(
@@ -107,7 +107,7 @@ package final class SQLiteStore: Store {
     }
   }
 
-  /// Commits what waits, until nothing does.
+  /// Commits waiting writes until there are none.
   private func work() {
     while true {
       let jobs = state.withLock { state in
@@ -123,7 +123,7 @@ package final class SQLiteStore: Store {
         try pool.writeWithoutTransaction { database in
           try database.inTransaction(.immediate) {
             for job in jobs {
-              // SQLite takes back the whole transaction where its medium fails or is full.
+              // SQLite rolls back the whole transaction if its medium fails or is full.
               guard database.isInsideTransaction else { throw StoreError.unavailable("a write was taken back") }
               ends.append(job.run(database))
             }
@@ -205,12 +205,12 @@ private struct SQLiteConnection: Connection {
 
   func announce(_ text: String) {}
 
-  /// There is one writer.
+  /// There is only one writer.
   func reserve(_ name: String) {}
 }
 
 extension StoreError {
-  /// From GRDB's error, or any other.
+  /// Converts GRDB's error, or any other.
   fileprivate init(_ error: any Error) {
     if let error = error as? StoreError {
       self = error
@@ -224,7 +224,7 @@ extension StoreError {
     self =
       switch error.resultCode {
       case .SQLITE_CONSTRAINT:
-        // `UNIQUE constraint failed: vehicle.name`; a trigger's own text has no such beginning.
+        // SQLite writes `UNIQUE constraint failed: vehicle.name`. A trigger's own text has no such prefix.
         .constraint(message.split(separator: "failed: ").last.map(String.init) ?? message)
       case .SQLITE_ERROR, .SQLITE_MISUSE, .SQLITE_RANGE, .SQLITE_MISMATCH: .statement(message)
       default: .unavailable(message)

@@ -1,23 +1,24 @@
-/// Where everything is kept: SQLite in a file, or PostgreSQL.
+/// The server's database: SQLite in a file, or PostgreSQL.
 ///
-/// What is written is on the medium when `write` returns. The SQL is what both understand; its parameters are `?`.
+/// When `write` returns, its changes are on the medium. The SQL must be valid for both databases; its parameters are
+/// `?`.
 package protocol Store: Sendable {
-  /// Runs the body on a state of the database that does not change meanwhile. Several run at the same time.
+  /// Runs the body on a snapshot of the database. Several bodies run at the same time.
   func read<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing Transaction) throws -> Result
   ) async throws -> Result
 
-  /// Runs the body as a whole or not at all: when it throws, nothing of it stays. It may be run more than once.
+  /// Runs the body as a whole or not at all: when it throws, nothing of it remains. The body may run more than once.
   @discardableResult
   func write<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing Transaction) throws -> Result
   ) async throws -> Result
 
-  /// What any server of this database has announced (`Transaction.announce`), and committed, from now on. After a lost
+  /// The committed announcements (`Transaction.announce`) of any server of this database, from now on. After a lost
   /// connection everything may have changed: then `Announcement.everything` comes.
   func announcements() -> AsyncStream<Announcement>
 
-  /// What is wrong with the database itself, in lines; none when it is sound.
+  /// The defects of the database itself, one per line; empty if it is sound.
   func defects() async throws -> [String]
 
   func close() async
@@ -28,7 +29,7 @@ package enum Announcement: Hashable, Sendable {
   case everything
 }
 
-/// What a body can ask of the database.
+/// The operations of a body on the database.
 package struct Transaction: ~Copyable {
   let connection: any Connection
   let announced: Announcements
@@ -41,12 +42,12 @@ package struct Transaction: ~Copyable {
     try connection.run(sql, values)
   }
 
-  /// Waits until no other transaction has that name to itself, and has it until this one ends: for rules about several
-  /// rows, which no constraint can express. Whoever takes two takes the account's before the vehicle's, so that two
-  /// never wait for each other.
+  /// Waits for the exclusive lock of that name, and holds it until this transaction ends. It enforces rules about
+  /// several rows, which no constraint can express. To avoid a deadlock, a transaction that takes two locks takes the
+  /// account's before the vehicle's.
   package borrowing func reserve(_ name: String) throws(StoreError) { try connection.reserve(name) }
 
-  /// Tells every server of this database, once this is committed. A short text without anything secret.
+  /// Tells every server of this database, after the commit. The text is short and not secret.
   package borrowing func announce(_ text: String) throws(StoreError) {
     try connection.announce(text)
     announced.texts.append(text)
@@ -58,14 +59,14 @@ final class Announcements {
   var texts: [String] = []
 }
 
-/// What both databases do for a transaction.
+/// The operations that both databases provide for a transaction.
 protocol Connection {
   func run(_ sql: String, _ values: [Value]) throws(StoreError) -> [Row]
   func announce(_ text: String) throws(StoreError)
   func reserve(_ name: String) throws(StoreError)
 }
 
-/// What a column holds, or a parameter.
+/// The value of a column or a parameter.
 package enum Value: Hashable, Sendable {
   case null
   case integer(Int64)
@@ -80,12 +81,12 @@ extension Value: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Expres
   package init(_ number: Int64?) { self = number.map(Value.integer) ?? .null }
 }
 
-/// One row of an answer.
+/// One row of a result.
 package struct Row: Sendable {
   let columns: [String]
   let values: [Value]
 
-  /// What the column of that name holds. Asking for one that the statement does not have is a fault of the program.
+  /// The value of the named column. Asking for a column that the statement does not have is a programming error.
   package subscript(column: String) -> Value {
     guard let index = columns.firstIndex(of: column) else { fatalError("no column \(column) in \(columns)") }
     return values[index]
@@ -97,22 +98,22 @@ package struct Row: Sendable {
   package func optionalInteger(_ column: String) -> Int64? {
     if case .integer(let number) = self[column] { number } else { nil }
   }
-  /// Of a column that is NOT NULL.
+  /// Reads a column that is NOT NULL.
   package func text(_ column: String) -> String { optionalText(column)! }
   package func integer(_ column: String) -> Int64 { optionalInteger(column)! }
 }
 
 /// Why the database has not done what it was asked.
 package enum StoreError: Error, Equatable, CustomStringConvertible {
-  /// What was to be written is against that constraint.
+  /// The write violates that constraint.
   case constraint(String)
-  /// It cannot be reached, is full, or its medium fails. Nothing was written, except where `unconfirmed`.
+  /// The database cannot be reached, is full, or its medium fails. Nothing was written, except with `unconfirmed`.
   case unavailable(String)
-  /// The connection was lost while it committed: it may have been written.
+  /// The connection was lost during the commit: the change may have been written.
   case unconfirmed(String)
-  /// Others have written the same meanwhile, and this is to be tried once more.
+  /// Another transaction has written the same rows; try this one again.
   case disturbed
-  /// The statement is wrong: a fault of the program.
+  /// The statement is wrong: a programming error.
   case statement(String)
 
   package var description: String {

@@ -3,18 +3,18 @@ import HTTPTypes
 package import Hummingbird
 import NIOCore
 
-/// The JSON object in a request's body. Its members are read by name, and no others may be there, so that a misspelled
-/// one is not ignored.
+/// The JSON object in a request's body. Its members are read by name. Unknown members are refused, so that a misspelled
+/// name is not ignored.
 package struct Body: Sendable {
-  /// As it came.
+  /// The body's bytes as received.
   package let bytes: [UInt8]
   private let members: [JSON.Member]
 
-  /// Reads it.
+  /// Reads the body.
   ///
-  /// - Parameter names: of all members that there can be.
-  /// - Throws: `Problem`: 413 when it is too large, 408 when it does not arrive in time, 415 or 400 when it is no JSON
-  ///   object.
+  /// - Parameter names: all allowed members.
+  /// - Throws: `Problem`: 413 if the body is too large, 408 if it does not arrive in time, 415 or 400 if it is not a
+  ///   JSON object.
   package init(of request: Request, members names: [String]) async throws {
     let type = Self.mediaType(of: request)
     bytes = try await Self.bytes(of: request)
@@ -36,7 +36,7 @@ package struct Body: Sendable {
     }
   }
 
-  /// The body of any kind, of at most `FleetContext.maximumBody` bytes. It has ten seconds to arrive.
+  /// A body of any type, of at most `FleetContext.maximumBody` bytes. It must arrive within ten seconds.
   package static func bytes(of request: Request) async throws -> [UInt8] {
     if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > FleetContext.maximumBody {
       throw tooLarge
@@ -50,7 +50,7 @@ package struct Body: Sendable {
             bytes += part.readableBytesView
           }
         } catch  where !(error is Problem || error is CancellationError) {
-          // Chunks that are none, a connection that ends: it is no failure of the server.
+          // Invalid chunks, or a connection that ends: not a failure of the server.
           throw broken
         }
         return bytes
@@ -64,7 +64,7 @@ package struct Body: Sendable {
     }
   }
 
-  /// The type without parameters, in lower case (RFC 9110 8.3.1: spaces may stand before the semicolon).
+  /// The media type without parameters, in lower case (RFC 9110 8.3.1: spaces may precede the semicolon).
   package static func mediaType(of request: Request) -> String? {
     request.headers[.contentType]?.prefix { $0 != ";" && $0 != " " && $0 != "\t" }.lowercased()
   }
@@ -76,7 +76,7 @@ package struct Body: Sendable {
     .contentTooLarge, "too_large", "a body has at most \(FleetContext.maximumBody) bytes",
     headers: [.connection: "close"])
 
-  /// A member that need not be there; null counts as if it were not.
+  /// An optional member. Null counts as missing.
   package subscript(name: String) -> JSON? {
     let value = members.first { identical($0.name, name) }?.value
     return value == .null ? nil : value
@@ -90,7 +90,7 @@ package struct Body: Sendable {
 
   package func optionalString(_ name: String, limit: Int = 256) throws(Problem) -> String? {
     guard let value = self[name] else { return nil }
-    // A zero byte ends a text for PostgreSQL.
+    // PostgreSQL would end a text at a zero byte.
     guard let text = value.string, (1...limit).contains(text.utf8.count), !text.utf8.contains(0) else {
       throw .malformed("\(name) is a text of 1 to \(limit) bytes")
     }

@@ -2,14 +2,14 @@ package import Encoding
 package import HTTPTypes
 package import Hummingbird
 
-/// An answer that says what is wrong, for people and for programs (RFC 9457).
+/// An error answer, for people and for programs (RFC 9457).
 package struct Problem: HTTPResponseError, Equatable {
   package let status: HTTPResponse.Status
-  /// What a program asks about: a word that never changes, `taken`.
+  /// The code for programs: a word that never changes, `taken`.
   package let code: String
-  /// What people read: what is wrong, and where.
+  /// The text for people: what is wrong, and where.
   package let detail: String
-  /// What a program is told beyond that.
+  /// Further data for programs.
   package let members: [JSON.Member]
   package var headers: HTTPFields
 
@@ -20,12 +20,12 @@ package struct Problem: HTTPResponseError, Equatable {
     (self.status, self.code, self.detail, self.members, self.headers) = (status, code, detail, members, headers)
   }
 
-  /// The request's body, or a parameter of it, cannot be used.
+  /// The request's body or one of its parameters is invalid.
   package static func malformed(_ detail: String) -> Problem { Problem(.badRequest, "malformed", detail) }
   package static func notFound(_ what: String) -> Problem { Problem(.notFound, "not_found", "no such \(what)") }
   package static let failed = Problem(
     .internalServerError, "failed", "the server failed; its log says why. What was asked may have been done")
-  /// It can be asked again; nothing was done.
+  /// The request can be sent again; nothing was done.
   package static func busy(_ detail: String, seconds: Int = 1) -> Problem {
     Problem(.serviceUnavailable, "busy", detail, headers: [.retryAfter: "\(seconds)"])
   }

@@ -1,12 +1,12 @@
-/// A time as JSON has it: RFC 3339, whole seconds.
+/// A time in JSON: RFC 3339, whole seconds.
 package struct Timestamp: Hashable, Sendable, CustomStringConvertible {
-  /// Of Unix time.
+  /// Converts from Unix time.
   package let seconds: Int64
 
   package init(seconds: Int64) { self.seconds = seconds }
 
-  /// `2027-03-01T09:30:00Z`, with a fraction of a second, which is cut off, or an offset instead of the `Z`. Years 1970
-  /// to 9999; no leap second.
+  /// Parses `2027-03-01T09:30:00Z`. A fraction of a second is cut off, and an offset may replace the `Z`. Years 1970 to
+  /// 9999; no leap second.
   package init?(_ text: some StringProtocol) {
     var rest = Array(text.utf8)[...]
     func number(_ digits: Int) -> Int64? {

@@ -3,7 +3,7 @@ import Domain
 import Encoding
 import Foundation
 
-/// Where the server is that a command asks.
+/// The server that a command talks to.
 struct ServerOption: ParsableArguments {
   @Option(help: "The server's folder; else what STEPFLEET_DIR says, or /var/lib/stepfleet.")
   var dir: String?
@@ -12,24 +12,24 @@ struct ServerOption: ParsableArguments {
     FleetFolder(dir ?? ProcessInfo.processInfo.environment["STEPFLEET_DIR"] ?? "/var/lib/stepfleet")
   }
 
-  /// Asks the server that serves the folder.
+  /// Sends a request to the server that serves the folder.
   ///
-  /// - Returns: its answer.
+  /// - Returns: the server's answer.
   func ask(_ method: String, _ path: String, _ body: JSON? = nil) throws -> JSON {
     try Admin(folder).ask(method, path, body)
   }
 }
 
-/// One request over the operator's socket: HTTP/1.1, a connection each.
+/// One request over the operator's socket: HTTP/1.1, one connection per request.
 struct Admin {
   let folder: FleetFolder
 
   init(_ folder: FleetFolder) { self.folder = folder }
 
-  /// - Parameter port: of a server that is not the folder's only one.
+  /// - Parameter port: the port of a server that shares the folder with others.
   static func socket(_ port: Int? = nil) -> String { port.map { "run/\($0).sock" } ?? "run/admin.sock" }
 
-  /// Throws when it is longer than SwiftNIO takes; unix(7) would take 107.
+  /// Throws if the path is longer than SwiftNIO allows; unix(7) allows 107 bytes.
   static func checkLength(_ path: String) throws(FleetError) {
     guard path.utf8.count <= 103 else {
       throw .file(path, "a socket's path has at most 103 bytes; use a folder with a shorter path")
@@ -90,12 +90,12 @@ struct Admin {
   }
 }
 
-/// A text as one part of a path.
+/// Escapes a text for use as one part of a path.
 func escaped(_ text: String) -> String {
   text.addingPercentEncoding(withAllowedCharacters: .alphanumerics.union(.init(charactersIn: "-._~"))) ?? text
 }
 
-/// Prints rows under each other: the texts of these members.
+/// Prints rows one below the other, with the texts of these members.
 func printTable(_ rows: [JSON], _ columns: [String]) {
   let texts =
     [columns]

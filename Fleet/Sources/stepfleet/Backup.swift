@@ -6,14 +6,15 @@ import NIOSSL
 import Provisioning
 import Store
 
-/// A backup is one SQLite database (mode 0600): the server's tables, and the files of its folder. It holds the
-/// operator's private keys. It is the same for both kinds of database, so it is also the way from one to the other.
+/// A backup is one SQLite database (mode 0600) with the server's tables and the files of its folder. It contains the
+/// operator's private keys. The format is the same for both kinds of database, so a backup can also move a server from
+/// one to the other.
 private enum BackupFile {
   static let migration = Migration(
     "backup-1",
     ["CREATE TABLE backup_file (path TEXT NOT NULL PRIMARY KEY, mode BIGINT NOT NULL, content TEXT NOT NULL)"])
 
-  /// What a server makes anew: its database, its sockets, what the broker keeps.
+  /// Files that a server creates again: its database, its sockets, the broker's data.
   static let left = ["data", "run", "operator/data"]
 
   static var migrations: [Migration] { FleetFolder.migrations + [migration] }
@@ -28,7 +29,7 @@ struct Backup: AsyncParsableCommand {
   func run() async throws {
     let folder = server.folder
     let settings = try folder.settings()
-    // It reserves the name, with its mode, before anything private is in it.
+    // Reserves the name, with its mode, before the file has any private data.
     try FleetFolder.write(file, [], mode: 0o600)
     do {
       let source = try folder.store(settings)
@@ -36,8 +37,8 @@ struct Backup: AsyncParsableCommand {
       let rows = try await source.copy(to: copy, FleetFolder.migrations)
       try await copy.migrate(BackupFile.migrations)
       await source.close()
-      // After the rows: so the operator's ledger has each token that they name, and can take it back. And last of all,
-      // so that a backup that has them is whole.
+      // Files follow the rows, so that the operator's ledger has each token in the rows and can revoke it. They are
+      // last of all, so that a backup that has them is complete.
       let files = try folder.files()
       try await copy.write { transaction in
         for file in files {
@@ -99,11 +100,11 @@ struct Restore: AsyncParsableCommand {
       }
       try FleetFolder.makeFolder(folder.path("run"), mode: 0o700)
       try folder.place.relocate(now: Int64(Date.now.timeIntervalSince1970))
-      // Of all that is made here only a PostgreSQL database cannot be thrown away with the folder.
+      // Everything made here can be deleted with the folder, except a PostgreSQL database.
       let store = try folder.store(settings, isNew: true)
       let rows = try await copy.copy(to: store, FleetFolder.migrations)
       await store.close()
-      // Whatever a crash leaves of all this, `stepfleet.json` is there only with the rest.
+      // After a crash `stepfleet.json` exists only if everything else does.
       sync()
       try folder.write(settings)
       sync()
@@ -191,7 +192,7 @@ extension FleetFolder {
     }
   }
 
-  /// Everything in the folder but what a server makes anew.
+  /// Everything in the folder except the files that a server creates again.
   fileprivate func files() throws -> [File] {
     guard let names = FileManager.default.enumerator(atPath: path) else { throw FleetError.notFleet(path) }
     var files: [File] = []
@@ -210,7 +211,7 @@ extension FleetFolder {
     return files.sorted { $0.path < $1.path }
   }
 
-  /// The folders above a file. The operator's keys are in a private one.
+  /// The folders above a file. The operator's keys are in a private folder.
   fileprivate func makeParents(of name: String) throws {
     let parts = name.split(separator: "/").dropLast()
     for count in parts.indices {

@@ -54,7 +54,7 @@ struct VehicleGroup: AsyncParsableCommand {
       discussion: "Whoever has an account sees it: a rider has to find a vehicle before it is booked.")
     @OptionGroup var server: ServerOption
     @Argument(help: "Its name or id.") var vehicle: String
-    // A place in the south begins with a hyphen.
+    // A southern latitude begins with a hyphen.
     @Argument(
       parsing: .allUnrecognized,
       help: ArgumentHelp("In degrees, as 48.7758,9.1829 or -33.8568,151.2153.", valueName: "latitude,longitude"))

@@ -7,7 +7,7 @@ import Login
 import Provisioning
 import Store
 
-/// The folder of a server.
+/// A server's folder.
 ///
 ///     stepfleet.json         how it serves (mode 0600: a database's address may have a password). It is
 ///                            written last, so that a folder which a crash left half made is no server
@@ -25,18 +25,18 @@ struct FleetFolder: Sendable {
 
   var place: FleetOperator { FleetOperator(path("operator")) }
 
-  /// How it serves.
+  /// The server's settings.
   struct Settings: Equatable {
     var host: String
     var port: Int
-    /// A connection URI of libpq; nil for SQLite.
+    /// A libpq connection URI; nil for SQLite.
     var database: String?
-    /// What mails come from.
+    /// The sender of mails.
     var mailFrom: String
     var sendmail: String
     /// How many logins and mails one network may ask for at once.
     var burst = LoginSettings.burst
-    /// How many bookings an account can have that are not over.
+    /// The maximum number of an account's bookings that are not over.
     var bookings = FleetService.limit
 
     var origin: String {
@@ -47,7 +47,7 @@ struct FleetFolder: Sendable {
   }
 
   static let settings = "stepfleet.json"
-  /// The largest port that there is.
+  /// The largest valid port.
   static let ports = 1...65_535
 
   func settings() throws(FleetError) -> Settings {
@@ -63,14 +63,14 @@ struct FleetFolder: Sendable {
       .init("burst", .integer(settings.burst)), .init("bookings", .integer(settings.bookings)),
     ]
     if let database = settings.database { members.append(.init("database", .string(database))) }
-    // By its name there is a whole file, or none: it marks a complete folder.
+    // The file appears under its name complete or not at all, because it marks a complete folder.
     let (file, new) = (path(Self.settings), path(".\(Self.settings).new"))
     try Self.write(new, Array((JSON.object(members).text + "\n").utf8), mode: 0o600)
     guard rename(new, file) == 0 else { throw FleetError.file(file, String(cString: strerror(errno))) }
   }
 
-  /// - Parameter isNew: true makes a missing file of SQLite. False throws, because an empty database in place of a lost
-  ///   one would say that nobody has ever booked.
+  /// - Parameter isNew: true creates a missing SQLite file. False throws, because an empty database in place of a lost
+  ///   one would mean that nobody has ever booked.
   func store(_ settings: Settings, isNew: Bool = false) throws -> any Store {
     if let url = settings.database { return try PostgresStore(url: url) }
     let file = path("data/fleet.sqlite")
@@ -90,7 +90,7 @@ struct FleetFolder: Sendable {
     return text
   }
 
-  /// Of the authority that signs the server's own certificate.
+  /// The certificate of the authority that signs the server's own certificate.
   func authorityFingerprint() throws -> String {
     SHA256.hash(data: Array(try place.authority())).map { byte in
       let digits = String(byte, radix: 16, uppercase: true)
@@ -102,7 +102,7 @@ struct FleetFolder: Sendable {
     guard mkdir(path, mode) == 0 || errno == EEXIST else { throw .file(path, String(cString: strerror(errno))) }
   }
 
-  /// Makes a file that is not there yet, on the medium when it returns.
+  /// Creates a new file, and syncs it to the medium.
   static func write(_ path: String, _ bytes: [UInt8], mode: mode_t) throws(FleetError) {
     let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
     guard file >= 0 else { throw .file(path, String(cString: strerror(errno))) }
@@ -118,7 +118,7 @@ struct FleetFolder: Sendable {
 }
 
 extension FleetFolder.Settings {
-  /// What a limit can be.
+  /// The allowed limits.
   private static let counts: ClosedRange<Int64> = 1...1_000_000
 
   /// - Parameter path: for errors.
@@ -141,7 +141,7 @@ extension FleetFolder.Settings {
   }
 }
 
-/// Keeps a second server out for as long as it lives.
+/// Keeps a second server out of the folder for its lifetime.
 final class FolderLock {
   private let file: Int32
 

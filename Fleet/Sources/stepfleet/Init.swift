@@ -60,7 +60,7 @@ struct Init: AsyncParsableCommand {
     let store = try folder.store(settings, isNew: true)
     try await store.migrate(FleetFolder.migrations)
     await store.close()
-    // It marks a complete folder.
+    // Written last: this file marks a complete folder.
     try folder.write(settings)
     return settings
   }

@@ -62,7 +62,7 @@ struct Serve: AsyncParsableCommand {
     metrics.addRoutes(to: riders)
     riders.refuseOtherMethods()
     let operators = Router(context: FleetContext.self)
-    // The operator's requests are counted apart, because everybody can read /metrics.
+    // The operator's requests are counted separately, because everybody can read /metrics.
     operators.add(middleware: Watch(Metrics()))
     login.addAdminRoutes(to: operators)
     service.addAdminRoutes(to: operators, login)
@@ -71,7 +71,7 @@ struct Serve: AsyncParsableCommand {
       certificateChain: NIOSSLCertificate.fromPEMFile(folder.path("tls/server.pem")).map { .certificate($0) },
       privateKey: .privateKey(NIOSSLPrivateKey(file: folder.path("tls/server.key"), format: .pem)))
     tls.minimumTLSVersion = .tlsv12
-    // Both sockets listen: riders and the operator can ask.
+    // Both sockets listen: riders and the operator can send requests.
     let starting = Starting()
     let onServerRunning: @Sendable (any Channel) async -> Void = { _ in
       guard starting.isLast() else { return }
@@ -86,7 +86,7 @@ struct Serve: AsyncParsableCommand {
     let admin = Application(
       router: operators, configuration: .init(address: .unixDomainSocket(path: socket), serverName: nil),
       onServerRunning: onServerRunning, logger: logger)
-    // What the server had not published when it stopped is told now.
+    // Publishes what the server had not published when it stopped.
     try await service.publishToAll()
     let group = ServiceGroup(
       configuration: .init(
@@ -100,7 +100,7 @@ struct Serve: AsyncParsableCommand {
 }
 
 extension Serve {
-  /// All addresses of IPv6 and of IPv4; of IPv4 alone where the kernel has no IPv6.
+  /// All IPv6 and IPv4 addresses, or only IPv4 if the kernel has no IPv6.
   private static var anyAddress: String {
     let probe = socket(AF_INET6, Int32(SOCK_STREAM.rawValue), 0)
     guard probe >= 0 else { return "0.0.0.0" }
@@ -113,7 +113,7 @@ extension Serve {
 private final class Starting: Sendable {
   private let left = Mutex(2)
 
-  /// Whether the other one runs already.
+  /// Whether the other server already runs.
   func isLast() -> Bool {
     left.withLock {
       $0 -= 1
@@ -123,7 +123,7 @@ private final class Starting: Sendable {
 }
 
 extension FleetService {
-  /// What becomes of an account's bookings when the account ends.
+  /// The bookings' part of ending and exporting an account.
   fileprivate var hooks: AccountHooks {
     var hooks = AccountHooks()
     hooks.revoke = { [self] in try await revoke(.account($0)) }
@@ -132,7 +132,7 @@ extension FleetService {
   }
 }
 
-/// Writes down once a minute what the time has done.
+/// Applies the effects of time once a minute.
 private struct Housekeeping: Service {
   let service: FleetService
   let login: LoginService
@@ -141,7 +141,7 @@ private struct Housekeeping: Service {
   func run() async throws {
     try? await cancelWhenGracefulShutdown {
       while true {
-        // What keeps one of them from it does not keep the other.
+        // A failure of one task must not prevent the other.
         for tidy in [service.tidy, login.tidy] {
           do { try await tidy() } catch {
             logger.error("housekeeping failed", metadata: ["error": "\(error)"])
@@ -153,7 +153,7 @@ private struct Housekeeping: Service {
   }
 }
 
-/// Learns what other servers of the same database change.
+/// Follows the changes that other servers of the same database make.
 private struct Following: Service {
   let service: FleetService
 
@@ -162,7 +162,7 @@ private struct Following: Service {
   }
 }
 
-/// The log: an object in JSON a line, on standard error.
+/// The log: one JSON object per line, on standard error.
 private struct JSONLog: LogHandler {
   let label: String
   var logLevel: Logger.Level
@@ -181,7 +181,7 @@ private struct JSONLog: LogHandler {
         JSON.Member("time", .rounded(now, places: 3)), .init("level", .string(event.level.rawValue)),
         .init("message", .string("\(event.message)")),
       ] + all.sorted { $0.key < $1.key }.map { .init($0.key, .string("\($0.value)")) })
-    // Where the log cannot be written, its disk may be full: the server goes on.
+    // If the log cannot be written, its disk may be full. The server continues.
     try? FileHandle.standardError.write(contentsOf: Data((json.text + "\n").utf8))
   }
 }

@@ -34,23 +34,23 @@ struct Stepfleet: AsyncParsableCommand {
   }
 }
 
-/// Why a command of `stepfleet` has not done what it was asked.
+/// Why a command of `stepfleet` failed.
 enum FleetError: Failure, Equatable {
-  /// The folder is in the way of a new server.
+  /// An existing folder prevents a new server.
   case inTheWay(String)
-  /// The folder is no server's.
+  /// The folder does not belong to a server.
   case notFleet(String)
-  /// A file that has to be there.
+  /// A required file is missing.
   case missing(String)
   case damaged(String, String)
   case file(String, String)
-  /// Another server has the folder.
+  /// Another server uses the folder.
   case alreadyServed(String)
   case notServed(String)
   /// The server's own answer to a command.
   case refused(String)
   case usage(String)
-  /// What `check` has found.
+  /// The defects that `check` found.
   case defects(Int)
 
   var description: String {

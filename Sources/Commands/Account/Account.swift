@@ -9,7 +9,7 @@ struct AccountGroup: ParsableCommand {
     ])
 }
 
-/// Whose account it is.
+/// Selects the account.
 struct EmailOptions: ParsableArguments {
   @Option(help: "The account's address (default: the one that was used last).")
   var email: String?

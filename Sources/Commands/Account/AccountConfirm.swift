@@ -27,7 +27,7 @@ struct AccountConfirm: ContextCommand {
   }
 }
 
-/// What the server mails: six digits.
+/// The code in the server's mail: six digits.
 struct MailedCode: ExpressibleByArgument {
   let digits: String
 

@@ -14,14 +14,14 @@ struct Bookings: ParsableCommand {
     defaultSubcommand: BookingsList.self)
 }
 
-/// Which booking is meant.
+/// Selects the booking.
 struct BookingOptions: ParsableArguments {
   @Argument(help: "The booking, by the beginning of its id (default: the only one that has not ended).")
   var id: String?
 
-  /// Asks the server, and keeps what it says.
+  /// Asks the server for the booking, and stores its answer.
   ///
-  /// - Parameter prefersActive: whether, of several, the only one that is active now is meant.
+  /// - Parameter prefersActive: whether to choose the only active booking if there are several.
   func booking(_ client: FleetClient, prefersActive: Bool = false) throws -> Booking {
     let all = try client.keptBookings()
     var found = id.map { id in all.filter { $0.id.hasPrefix(id) } } ?? all.filter(\.isLive)
@@ -46,27 +46,27 @@ struct BookingOptions: ParsableArguments {
 }
 
 extension FleetClient {
-  /// All bookings, of which this device keeps those that may still be of use.
+  /// All bookings. This device stores those that may still be useful.
   func keptBookings() throws -> [Booking] {
     let all = try bookings()
     try folder.keep(all, now: now)
     return all
   }
 
-  /// Keeps what has become of a booking.
+  /// Stores a booking's new state.
   func keep(_ booking: Booking) throws {
     try folder.keep(folder.bookings().filter { $0.id != booking.id } + [booking], now: now)
   }
 }
 
 extension Booking {
-  /// A line of at most 80 columns on a terminal, if the name is not long.
+  /// One line of at most 80 columns on a terminal, unless the name is long.
   var line: String {
     let time = "\(dateAndTime(from))  \(dateAndTime(to))"
     return "\(shortID)  \(time)  \(state.aligned(to: 9))  \(printable(title))"
   }
 
-  /// A line for each of its properties.
+  /// One line for each property.
   var lines: [String] {
     [
       "vehicle   \(printable(title))", "from      \(dateAndTime(from))", "to        \(dateAndTime(to))",
@@ -80,7 +80,7 @@ extension Booking {
   }
 }
 
-/// What it takes to give up a booking.
+/// Gives up a booking after the user has confirmed it.
 struct ClosingOptions: ParsableArguments {
   @OptionGroup var which: BookingOptions
 
@@ -90,7 +90,7 @@ struct ClosingOptions: ParsableArguments {
   @OptionGroup var input: InputOptions
   @OptionGroup var output: OutputOptions
 
-  /// - Parameter question: what is asked first, unless nothing is to be asked.
+  /// - Parameter question: the question to confirm, unless asking is not wanted.
   func close(
     _ closing: FleetClient.Closing, prefersActive: Bool, asking question: String, in context: Context
   ) throws {

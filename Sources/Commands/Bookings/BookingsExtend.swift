@@ -34,13 +34,13 @@ struct BookingsExtend: ContextCommand {
     let console = output.console(context)
     let client = try context.fleet(context.interruption())
     let old = try which.booking(client, prefersActive: true)
-    // `validate` lets one of the two through.
+    // `validate` ensures that exactly one of the two is set.
     let end = length.map { old.to + $0.seconds } ?? to!.seconds(after: client.now)
     let booking = try client.extend(old, to: end)
     try client.keep(booking)
     try booking.print(console)
     guard booking.from - Booking.lead <= client.now else { return }
-    // The access that was fetched before ends with the old end. The booking has its new end in any case.
+    // Access that was fetched before still ends at the old end. The booking itself has its new end in any case.
     do { _ = try BookedAccess(of: booking, from: client, context) } catch let error as any Failure {
       if error.isInterruption { throw error }
       throw BookedAccess.isMissing("it is extended", error)

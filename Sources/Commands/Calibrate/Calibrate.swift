@@ -82,7 +82,7 @@ struct Calibrate: ContextCommand {
       vehicle: file.vehicle, path: file.path, calibrations: try measure(steps, with: source))
     if !console.isJSON { for line in report.lines { try console.result(line) } }
     let isWanted = try wantsWriting(report, questions)
-    // The measurements are printed also when they cannot be written.
+    // The measurements are printed even if they cannot be written.
     let writing = Result { if isWanted { try report.write() } }
     if console.isJSON { try console.result(report.json) }
     try writing.get()
@@ -111,7 +111,7 @@ struct Calibrate: ContextCommand {
     do {
       return try StepCalibration(of: step, from: recordings)
     } catch {
-      // The next run would end here again.
+      // Otherwise the next run would end here again.
       try source.forget([step])
       throw CommandFailure(
         .badData, "the \(step.id) step cannot be calibrated: \(error)", hint: "nothing was written; measure it again")

@@ -5,10 +5,10 @@ import Ranging
 import SystemIO
 import Terminal
 
-/// What was measured of a calibration that is not at its end yet, in a file beside the vehicle file: a run that was
-/// interrupted goes on from there. Each position is on the disk before the next one is asked for.
+/// The measurements of an unfinished calibration, in a file beside the vehicle file. A run that was interrupted
+/// continues from there. Each position is on the disk before the next one is asked for.
 struct CalibrationProgress {
-  /// What became of a position.
+  /// The result at a position.
   enum Found {
     case recorded(PositionRecording)
     case leftOut
@@ -20,7 +20,7 @@ struct CalibrationProgress {
     let found: Found
   }
 
-  /// More frames than a radio hears in the longest time that can be asked for.
+  /// More frames than a radio hears in the longest allowed time.
   private static let mostFrames = 50_000
   /// Bytes.
   private static let limit = 8 << 20
@@ -29,7 +29,7 @@ struct CalibrationProgress {
   private let vehicle: Vehicle
   private let vehicleFile: String
   private var entries: [Entry] = []
-  /// When the last position was noted, seconds since 1970.
+  /// When the last position was recorded, seconds since 1970.
   private(set) var noted: Int64 = 0
 
   /// - Parameter vehicleFile: its path.
@@ -38,14 +38,14 @@ struct CalibrationProgress {
     (self.vehicle, self.vehicleFile) = (vehicle, vehicleFile)
   }
 
-  /// How many positions there are, of these steps.
+  /// How many recorded positions belong to these steps.
   func count(of steps: [Step]) -> Int { entries.count { entry in steps.contains { $0.id == entry.step } } }
 
   func found(of step: Step, at position: CalibrationPosition) -> Found? {
     entries.first { $0.step == step.id && $0.position == position }?.found
   }
 
-  /// Notes a position, and brings it to the disk.
+  /// Records a position, and syncs it to the disk.
   ///
   /// - Parameter now: seconds since 1970.
   mutating func note(
@@ -57,7 +57,7 @@ struct CalibrationProgress {
     try save()
   }
 
-  /// Drops what belongs to steps that are done, or have to be measured again.
+  /// Discards the positions of steps that are finished, or have to be measured again.
   mutating func forget(_ steps: [Step]) throws(SystemError) {
     entries.removeAll { entry in steps.contains { $0.id == entry.step } }
     try save()
@@ -73,9 +73,9 @@ struct CalibrationProgress {
 
   // MARK: - The file
 
-  /// Reads what an earlier run left.
+  /// Reads what an earlier run stored.
   ///
-  /// A recording that is no good any more, as when the step's beacon was replaced, is left out.
+  /// Leaves out a recording that is no longer valid, for instance because the step's beacon was replaced.
   mutating func read() throws {
     let bytes: [UInt8]
     do throws(SystemError) { bytes = try Files.readRegular(path, limit: Self.limit) } catch {

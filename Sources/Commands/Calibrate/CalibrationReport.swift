@@ -5,7 +5,7 @@ import Ranging
 import SystemIO
 import Terminal
 
-/// The result of measuring a vehicle's steps, for people, for programs and for the vehicle file.
+/// The measurement of a vehicle's steps, for people, for programs and for the vehicle file.
 struct CalibrationReport {
   let vehicle: Vehicle
   /// The vehicle file.
@@ -19,14 +19,14 @@ struct CalibrationReport {
     self.calibrations = calibrations
   }
 
-  /// Those whose power differs from the one that holds now.
+  /// The steps whose power differs from the current value.
   var changes: [StepCalibration] { calibrations.filter { $0.measuredPower != $0.previousPower } }
 
   var isWorse: Bool { changes.contains(where: \.isWorse) }
 
-  /// Checks, before anybody walks about, that the file can be edited.
+  /// Checks that the file can be edited, before anybody walks about.
   ///
-  /// - Throws: `ConfigurationError`, which says why not.
+  /// - Throws: `ConfigurationError` with the reason.
   static func checkEditing(_ steps: [Step], in path: String) throws {
     let text = try Files.read(path)
     for step in steps {
@@ -36,7 +36,7 @@ struct CalibrationReport {
     }
   }
 
-  /// Notes the changes in the vehicle file, which may have changed meanwhile.
+  /// Writes the changes into the vehicle file, which may have changed meanwhile.
   mutating func write() throws {
     try Files.edit(path) { text in
       try changes.reduce(text) { text, change in
@@ -65,7 +65,7 @@ struct CalibrationReport {
     }
   }
 
-  /// What it is good for, a line for each step: what is read last.
+  /// How good the result is, a line for each step. It comes last, where people look.
   var summary: [String] {
     calibrations.map { calibration in
       let (after, before) = (Self.percent(calibration.after), Self.percent(calibration.before))
@@ -128,7 +128,7 @@ struct CalibrationReport {
     ]
   }
 
-  /// A position of those that are measured now.
+  /// A position among those that are measured now.
   static func json(_ recording: PositionRecording, number: Int, isUsed: Bool) -> JSON {
     .object(
       [

@@ -6,17 +6,17 @@ import Ranging
 import SystemIO
 import Terminal
 
-/// Where the recordings come from by which a step is calibrated.
+/// Provides the recordings for the calibration of a step.
 protocol PositionSource {
-  /// - Returns: nil when this position is left out.
+  /// - Returns: nil when the user skips this position.
   func record(_ step: Step, at position: CalibrationPosition) throws -> PositionRecording?
-  /// Drops what is kept of steps.
+  /// Discards the stored recordings of these steps.
   func forget(_ steps: [Step]) throws
-  /// Says what is kept for the next time, when it ends before all was measured.
+  /// Says what is stored for the next run, when the calibration ends early.
   func tellKept(_ steps: [Step])
 }
 
-/// Recordings that were made before: a capture for each position.
+/// Existing recordings: a capture for each position.
 struct CapturedPositions: PositionSource {
   private let vehicle: Vehicle
   private let folder: String
@@ -33,7 +33,7 @@ struct CapturedPositions: PositionSource {
     self.console = console
   }
 
-  // The captures stay as they are.
+  // Captures of the user are never deleted.
   func forget(_ steps: [Step]) {}
   func tellKept(_ steps: [Step]) {}
 
@@ -52,23 +52,23 @@ struct CapturedPositions: PositionSource {
   }
 }
 
-/// Recordings that are made now, by someone who is told where to stand, and those that an earlier run has kept.
+/// Recordings made now by a person who is told where to stand, and recordings that an earlier run stored.
 final class GuidedPositions: PositionSource {
-  /// A fading that lasts as long would pass for the level of the place.
+  /// A fade of this length would be mistaken for the level of the place.
   private static let shortest = 5.0
-  /// After how long without a packet there is no use in waiting for more.
+  /// Waiting for more is useless after this time without a packet.
   private static let silence = 10.0
 
   private let vehicle: Vehicle
   private let radio: RadioSpec
-  /// How long to listen at each position at the most, seconds.
+  /// The longest time to listen at each position, seconds.
   private let longest: Double
   private let interruption: Interruption
   private let questions: Questions
   private let console: Console
   private var progress: CalibrationProgress
   private let now: () -> Int64
-  /// Whether what is measured can be kept.
+  /// Whether measurements can be stored.
   private var keeps = true
 
   init(
@@ -90,7 +90,7 @@ final class GuidedPositions: PositionSource {
     self.now = now
   }
 
-  /// Says what will happen, and reads what an earlier run has kept.
+  /// Explains the procedure, and reads what an earlier run stored.
   func begin(_ steps: [Step], again: Bool) throws {
     if again { try forget(steps) } else { try progress.read() }
     let all = CalibrationPosition.all.count
@@ -147,7 +147,7 @@ final class GuidedPositions: PositionSource {
     return recording
   }
 
-  /// - Returns: nil when it is left out.
+  /// - Returns: nil when the user skips it.
   private func measure(_ step: Step, at position: CalibrationPosition) throws -> PositionRecording? {
     let carry = position.carry == .hand ? "in hand" : "in a pocket"
     let request = """
@@ -181,12 +181,13 @@ final class GuidedPositions: PositionSource {
     }
   }
 
-  /// A person knows why it ends; a program is told.
+  /// A person knows why it ends; a program needs an error.
   private var quit: any Error {
     console.isJSON ? CommandFailure(.failure, "ended by q before everything was measured") : Ended(.failure)
   }
 
-  /// Listens until enough was heard. A radio is opened for each position, so that nothing is heard from the way there.
+  /// Listens until it has heard enough. Opens the radio again for each position, so that nothing from the walk between
+  /// positions is heard.
   private func listen(_ empty: PositionRecording) throws -> PositionRecording {
     let radio = try radio.open(interruption: interruption, tell: console.note, trace: console.trace)
     let progress = console.progress
@@ -222,12 +223,12 @@ final class GuidedPositions: PositionSource {
 }
 
 extension CalibrationPosition {
-  /// From 1, in the order in which they are asked for. `all` has every position.
+  /// Numbers start at 1, in the order of the questions. `all` has every position.
   fileprivate var number: Int { CalibrationPosition.all.firstIndex(of: self)! + 1 }
 }
 
 extension PositionRecording {
-  /// Adds what a radio hears until a deadline.
+  /// Adds the readings of a radio until a deadline.
   ///
   /// - Returns: false when the radio ended.
   fileprivate mutating func listen(to radio: any Radio, of vehicle: Vehicle, until deadline: UnixTime?) throws -> Bool {

@@ -2,20 +2,20 @@ import Cryptography
 import Domain
 import Encoding
 
-/// A text that is too long for one QR code, as several: `stepctl-part:2/3/HASH:TEXT`, where HASH is the first 16 bytes
-/// of the SHA-256 of the whole text in base64url (PROTOCOL.md, section 9.2).
+/// Splits a text that is too long for one QR code: `stepctl-part:2/3/HASH:TEXT`, where HASH is the first 16 bytes of
+/// the SHA-256 of the whole text in base64url (PROTOCOL.md, section 9.2).
 struct CodeParts {
-  /// A code with so many bytes more than its head is read by any camera.
+  /// Bytes of text in one part. Any camera can read a code of this size and its header.
   static let size = 1200
-  /// More than the longest access file needs.
+  /// More parts than the longest access file needs.
   static let most = 16
   private static let scheme = "stepctl-part:"
 
-  /// How many there are, and whose they are.
+  /// The number of parts, and the hash of the text that they belong to.
   private var name: (count: Int, hash: String)?
   private var parts: [Int: String] = [:]
 
-  /// The codes of a text, of about the same size. It has characters of one byte only.
+  /// Splits a text into codes of about equal size. The text must have only one-byte characters.
   static func split(_ text: String) -> [String] {
     let count = (text.utf8.count + size - 1) / size
     let length = (text.utf8.count + count - 1) / count
@@ -30,9 +30,9 @@ struct CodeParts {
     Base64URL.encode(Array(SHA256.digest(of: Array(text.utf8)).prefix(16)))
   }
 
-  /// Takes a code's text. The same one may come again.
+  /// Takes a code's text. The same code may come again.
   ///
-  /// - Returns: false for what is no part.
+  /// - Returns: false if the text is not a part.
   mutating func take(_ text: String) throws(CodePartError) -> Bool {
     guard text.hasPrefix(Self.scheme) else { return false }
     let rest = text.dropFirst(Self.scheme.count)
@@ -50,10 +50,10 @@ struct CodeParts {
     return true
   }
 
-  /// How many were seen, and of how many; nil before the first.
+  /// How many parts were seen, and of how many; nil before the first.
   var progress: (seen: Int, count: Int)? { name.map { (parts.count, $0.count) } }
 
-  /// The whole text; nil where no part was taken.
+  /// The whole text; nil if no part was taken.
   func joined() throws(CodePartError) -> String? {
     guard let name else { return nil }
     let missing = (1...name.count).filter { parts[$0] == nil }
@@ -64,10 +64,10 @@ struct CodeParts {
   }
 }
 
-/// Why codes do not make one text.
+/// Why the codes cannot be joined.
 enum CodePartError: Failure, Equatable {
   case damaged
-  /// They are parts of different texts.
+  /// They belong to different texts.
   case mixed
   case missing([Int], of: Int)
 

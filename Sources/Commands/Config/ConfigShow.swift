@@ -49,15 +49,15 @@ struct ConfigShow: ContextCommand {
     if let file { try show(file, console) }
   }
 
-  /// The vehicle's file. It is no error here if none was given and there is not exactly one.
+  /// The vehicle's file. Nil, without an error, if none was named and there is not exactly one.
   private func vehicleFile(_ settings: Settings) throws -> VehicleFile? {
     if settings.vehicle.value == nil, try settings.folders.vehicles().count != 1 { return nil }
     return try VehicleFile(reading: settings.vehicleFile())
   }
 
-  /// Keys and tokens are named by their files, never shown.
+  /// Prints the files of keys and tokens, never their content.
   private func show(_ file: VehicleFile, _ console: Console) throws {
-    // The names and paths were chosen by whoever made the file.
+    // The author of the file chose these names and paths.
     func line(_ text: String) throws { try console.result(printable(text)) }
     let vehicle = file.vehicle
     try line("")

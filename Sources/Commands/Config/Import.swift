@@ -6,18 +6,18 @@ import Provisioning
 import StepProtocol
 import Terminal
 
-/// Adds a vehicle to those that this user knows, once the user trusts it.
+/// Adds a vehicle to this user's vehicles after the user has confirmed its operator.
 struct Import {
   let source: ImportSource
-  /// What to call the vehicle; nil for its own name.
+  /// The vehicle's name here; nil for its own name.
   var name: String?
   var isTrusted = false
-  /// Whether nobody is to be asked.
+  /// Whether asking is forbidden.
   var noInput = false
-  /// What to do where nobody can be asked.
+  /// The advice when nobody can be asked.
   var advice = "use --yes to trust it"
 
-  /// - Parameter check: throws where what was read will not do. Nothing is changed then.
+  /// - Parameter check: throws if the imported vehicle is unsuitable. Then nothing is changed.
   func run(
     _ context: Context, _ settings: Settings, _ console: Console,
     check: (ImportedVehicle, VehicleStore.Place) throws -> Void = { _, _ in }
@@ -39,7 +39,7 @@ struct Import {
         .noInput, "cannot ask whether to trust this: standard input is not a terminal",
         hint: advice)
     }
-    // Nobody can trust what they do not see: it is shown also with -q.
+    // The user cannot confirm a fingerprint without seeing it, so it is printed even with -q.
     show(handover, place, Console(context))
     let questions = try Questions(context, context.interruption(), areAllowed: !noInput)
     guard try questions.confirm("Trust it?", suggestion: false) else {
@@ -53,7 +53,7 @@ struct Import {
     console.note("          \(file.vehicle.uuid)")
     if let broker = file.broker { console.note("broker    \(printable(broker.host)):\(broker.port)") }
     if let key = handover.operatorKey?.thumbprint {
-      // 43 characters, in two lines of a terminal of 80 columns.
+      // 43 characters, split into two lines to fit 80 columns.
       console.note("operator  \(key.grouped)")
       let origin =
         if let pinned = place.known?.operatorKey {

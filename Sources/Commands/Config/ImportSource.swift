@@ -6,18 +6,18 @@ import StepProtocol
 import SystemIO
 import Terminal
 
-/// Where a vehicle is imported from.
+/// The source of an imported vehicle.
 enum ImportSource {
-  /// A file that `provision token` made, the text of a vehicle's code, or a picture or a camera that shows one. `-` is
-  /// a text on standard input.
+  /// A file that `provision token` made, the text of a vehicle's code, or a picture or camera that shows a code. `-`
+  /// means text on standard input.
   case file(String)
-  /// Pictures of a vehicle's code or of an access file, or a camera, as `--qr` takes them. An access file may have
+  /// Pictures of a vehicle's code or of an access file, or a camera, as in `--qr`. An access file may consist of
   /// several codes, in any order.
   case pictures([String])
 
   /// - Parameters:
   ///   - patience: how long to look through a camera.
-  ///   - progress: where the wait for a camera is shown.
+  ///   - progress: shows the wait for a camera.
   func read(_ context: Context, _ patience: Duration, _ progress: ProgressLine) throws -> ImportedVehicle {
     switch self {
     case .file(let path) where Self.isPicture(path): try Self.scan([path], context, patience, progress)
@@ -26,8 +26,8 @@ enum ImportSource {
     }
   }
 
-  /// Whether it is a camera, or begins as a picture does (PNG, third edition, 5.2; ITU-T T.81, B.1.1.3). What comes
-  /// from a pipe could not be read a second time.
+  /// Whether the source is a camera, or begins like a picture (PNG, third edition, 5.2; ITU-T T.81, B.1.1.3). A pipe is
+  /// not examined, because its data could not be read a second time.
   private static func isPicture(_ path: String) -> Bool {
     var status = stat()
     guard stat(path, &status) == 0 else { return false }
@@ -50,7 +50,7 @@ enum ImportSource {
       throw CommandFailure(.badData, "\(path): neither a text nor a picture (PNG, JPEG)")
     }
     let text = String(decoding: bytes, as: UTF8.self)
-    // Every vehicle file has an equals sign, and no compact JWS has one.
+    // Every vehicle file contains an equals sign, and no compact JWS does.
     if text.contains("=") { return try ImportedVehicle(reading: path) }
     return try imported(text, from: path, context)
   }
@@ -74,12 +74,11 @@ enum ImportSource {
     }
   }
 
-  /// Reads the only vehicle's code in pictures, or the first one that a camera sees.
+  /// Reads the code of the only vehicle in the pictures, or the first code that a camera sees.
   private static func scan(
     _ sources: [String], _ context: Context, _ patience: Duration, _ progress: ProgressLine
   ) throws -> ImportedVehicle {
-    // It is made for a picture only. A file can be a pipe that nobody writes to, and then a signal has to end the
-    // process.
+    // Only pictures need this handler. A file can be a pipe without a writer, and there a signal must end the process.
     let interruption = try context.interruption()
     defer { progress.clear() }
     var parts = CodeParts()
@@ -113,7 +112,7 @@ enum ImportSource {
       } catch CodeReaderError.timedOut where parts.progress == nil {
         problem = "the camera saw no vehicle's code in \(tenths(patience.inSeconds)) s"
       } catch CodeReaderError.timedOut {}
-      // One that shows nothing is named, also where the others do.
+      // A picture without a code is reported, even if the other pictures have codes.
       if isEmpty, !isCamera { throw CommandFailure(.badData, problem) }
     }
     if let text = try parts.joined() { take(text, names) }
@@ -122,7 +121,7 @@ enum ImportSource {
     return try imported(first, context)
   }
 
-  /// What an operator has signed.
+  /// A text that an operator has signed.
   private enum Handed {
     case code(VehicleCode, by: VerificationKey)
     case access(AccessFile)

@@ -4,10 +4,9 @@ import Domain
 import NFC
 import SystemIO
 
-/// Looks at what reads tags and codes.
+/// Checks the devices that read tags and codes.
 enum DeviceExamination {
-  /// The reader that the settings name: libnfc takes whatever it finds where none is named, and looking for that takes
-  /// time.
+  /// The reader that the settings name. Without a name libnfc searches for any reader, and the search takes time.
   static func reader(_ settings: Settings, _ interruption: Interruption) throws -> Examination {
     var part = Examination("reader")
     examineHelper("stepctl-nfc", &part)
@@ -44,7 +43,7 @@ enum DeviceExamination {
     return part
   }
 
-  /// The program that holds the libraries.
+  /// The program that contains the libraries.
   private static func examineHelper(_ name: String, _ part: inout Examination) {
     do { _ = try ChildProcess.program(name) } catch { part.find("program", error) }
   }

@@ -54,7 +54,7 @@ struct Doctor: ContextCommand {
       let examination = VehicleExamination(settings, context, interruption)
       let found = try examination.parts(
         withConnection: !wanted.isDisjoint(with: [.broker, .controller]), showing: progress)
-      // Without a vehicle there is no broker to look at, and that is said.
+      // Without a vehicle there is no broker to check, and the report says so.
       for (area, part) in found where wanted.contains(area) || found.count == 1 {
         try tell(part)
         parts.append(part)
@@ -79,14 +79,14 @@ struct Doctor: ContextCommand {
     try conclude(parts, radios, console)
   }
 
-  /// A machine without adapters has its first one checked, which says what is missing.
+  /// If there is no adapter, the first one is checked anyway, because the check says what is missing.
   private static var adapters: [RadioSpec] {
     let numbers = Adapter.all().map(\.number)
     return numbers.isEmpty ? [.hci(0)] : numbers.flatMap { [.hci($0), .bluez($0)] }
   }
 
   private func conclude(_ parts: [Examination], _ radios: [RadioReport], _ console: Console) throws {
-    // One radio that works is enough.
+    // One working radio is enough.
     let isDeaf = !radios.isEmpty && radios.allSatisfy { $0.failure != nil }
     let broken = parts.filter { $0.state == .broken } + (isDeaf ? radios.map(\.examination) : [])
     let noted =

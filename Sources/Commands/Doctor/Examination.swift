@@ -2,19 +2,19 @@ import Domain
 import Encoding
 import Terminal
 
-/// What was looked at, and what was found there.
+/// An examined part, and the findings about it.
 struct Examination {
   struct Finding {
     let subject: String
     let state: State
     let text: String
-    /// The one line to type.
+    /// The one command line to type.
     var remedy: String?
   }
 
   enum State: String, Comparable {
     case good = "ok"
-    /// It works, but there is something to know about it.
+    /// It works, but the user should know something about it.
     case warning
     case broken
 
@@ -29,10 +29,10 @@ struct Examination {
     static func < (one: State, other: State) -> Bool { one.rank < other.rank }
   }
 
-  /// An area, or a radio.
+  /// A part of the system, or a radio.
   let title: String
   var findings: [Finding] = []
-  /// With what a program ends where this is broken.
+  /// The program's exit status if this part is broken.
   var exitStatus = ExitStatus.failure
 
   init(_ title: String) { self.title = title }
@@ -43,7 +43,7 @@ struct Examination {
     findings.append(Finding(subject: subject, state: state, text: text, remedy: remedy))
   }
 
-  /// Adds why something cannot be used.
+  /// Adds the reason why something is unusable.
   mutating func find(_ subject: String, _ failure: any Failure, _ remedy: String? = nil) {
     if state != .broken { exitStatus = failure.exitStatus }
     find(subject, .broken, failure.description, remedy)

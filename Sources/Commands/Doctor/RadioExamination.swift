@@ -3,14 +3,14 @@ import Domain
 import Ranging
 import SystemIO
 
-/// Checks a radio from the kernel upward until something is wrong, and then listens with it.
+/// Checks a radio from the kernel upward until it finds a fault, and then listens with it.
 struct RadioExamination {
-  /// How long it listens: for thirty frames of a beacon that is near.
+  /// How long it listens: thirty frames of a nearby beacon.
   private static let seconds = 3.0
 
   private let radio: RadioSpec
   private let interruption: Interruption
-  /// Gets what the radio hears; nil where nobody wants that.
+  /// Receives what the radio hears; nil if that is not wanted.
   private let trace: ((String) -> Void)?
 
   init(_ radio: RadioSpec, _ interruption: Interruption, trace: ((String) -> Void)?) {
@@ -19,7 +19,7 @@ struct RadioExamination {
     self.trace = trace
   }
 
-  /// - Throws: `RadioError.interrupted` alone.
+  /// - Throws: only `RadioError.interrupted`.
   func report() throws -> RadioReport {
     var report = RadioReport(radio: radio)
     do throws(RadioError) {
@@ -48,7 +48,7 @@ struct RadioExamination {
   // MARK: - Adapter and controller
 
   private func examineAdapter(_ number: UInt16, _ report: inout RadioReport) throws(RadioError) {
-    // To open an adapter that is not there says more than this could.
+    // Opening a missing adapter gives a clearer error than this check could.
     guard let adapter = Adapter.all().first(where: { $0.number == number }) else { return }
     let name = "hci\(number)"
     if let block = adapter.block {
@@ -122,7 +122,7 @@ struct RadioExamination {
     report.examination.findings += notices.texts.map { .init(subject: "notice", state: .warning, text: $0) }
   }
 
-  /// What the radio says about itself while it is open.
+  /// What the radio reports about itself while it is open.
   private final class Notices {
     var texts: [String] = []
   }

@@ -8,17 +8,17 @@ struct RadioReport {
   struct Heard {
     let seconds: Double
     let advertisements: Int
-    /// The advertisements that are beacons'.
+    /// The advertisements that came from beacons.
     let frames: Int
     let beacons: Int
-    /// RSSI readings a second of the beacon that has the most.
+    /// RSSI readings a second of the most frequent beacon.
     let readingsPerSecond: Double
   }
 
   let radio: RadioSpec
   var examination: Examination
   var heard: Heard?
-  /// Why it cannot be used.
+  /// Why the radio is unusable.
   var failure: RadioError?
 
   init(radio: RadioSpec) {

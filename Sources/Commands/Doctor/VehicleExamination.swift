@@ -8,7 +8,7 @@ import StepProtocol
 import SystemIO
 import Terminal
 
-/// Looks at a vehicle's files, and from there at its broker and its controller.
+/// Checks a vehicle's files, then its broker and its controller.
 struct VehicleExamination {
   private let settings: Settings
   private let context: Context
@@ -20,8 +20,8 @@ struct VehicleExamination {
     self.interruption = interruption
   }
 
-  /// - Parameter withConnection: whether the broker and the controller are to be asked.
-  /// - Throws: interruptions alone.
+  /// - Parameter withConnection: whether to contact the broker and the controller.
+  /// - Throws: only interruptions.
   func parts(
     withConnection: Bool, showing progress: ProgressLine
   ) throws -> [(Doctor.Area, Examination)] {
@@ -42,7 +42,7 @@ struct VehicleExamination {
 
   // MARK: - Files
 
-  /// - Returns: nil where nobody can connect with what is there.
+  /// - Returns: nil if these files do not allow a connection.
   private func examineFiles(_ part: inout Examination) throws -> RiderAccess? {
     let file: VehicleFile
     do {
@@ -70,7 +70,7 @@ struct VehicleExamination {
       let access = try file.riderAccess(unlock: context.unlock(interruption))
       part.find("keys", .good, "nobody else can read them, and they belong together")
       examine(access.token, &part)
-      // Neither the controller nor anybody else would answer.
+      // Neither the controller nor any other client would answer.
       guard examineSignature(access.tokenText, rider, of: file, &part) else { return nil }
       try examineCertificates(access.broker, for: access.token, &part)
       return access
@@ -82,16 +82,16 @@ struct VehicleExamination {
 
   private func examine(_ token: Token, _ part: inout Examination) {
     let report = TokenReport(token, at: context.seconds)
-    // A token that is early only has to be waited for.
+    // A token whose time has not begun only needs waiting.
     if report.isValid || isEarly(token) { return part.find("token", report.isValid ? .good : .warning, report.line) }
     part.exitStatus = .noPermission
     part.find("token", .broken, report.line, "stepctl enroll --output request")
   }
 
-  /// Whether a token's time begins later, by this computer's clock.
+  /// Whether a token begins later, by this computer's clock.
   private func isEarly(_ token: Token) -> Bool { context.seconds < token.notBefore }
 
-  /// - Returns: whether a controller may take the token. The operator may have another key by now.
+  /// - Returns: whether a controller may accept the token. The operator may have changed its key.
   private func examineSignature(
     _ text: String, _ rider: VehicleFile.Rider, of file: VehicleFile, _ part: inout Examination
   ) -> Bool {
@@ -134,7 +134,7 @@ struct VehicleExamination {
   /// - Parameters:
   ///   - end: its last second, Unix time.
   ///   - isEnough: whether nobody needs it for longer.
-  ///   - advice: where it ends soon, or has ended.
+  ///   - advice: what to do if it ends soon, or has ended.
   private func examine(
     certificate name: String, until end: Int64, isEnough: Bool = false, advice: String, _ part: inout Examination
   ) {
@@ -148,7 +148,7 @@ struct VehicleExamination {
 
   // MARK: - Broker and controller
 
-  /// - Returns: whether a connection can be made.
+  /// - Returns: whether a connection is possible.
   private func examine(_ broker: Broker, _ part: inout Examination) throws -> Bool {
     do {
       let found = try BrokerExamination(broker, until: .now + settings.patience, interruption: interruption)
@@ -161,7 +161,7 @@ struct VehicleExamination {
       return part.state != .broken
     } catch let failure as any Failure {
       if interruption.isPending { throw Interrupted() }
-      // Its hint is to come here.
+      // The error's own hint is to run this command.
       part.exitStatus = failure.exitStatus
       part.find("connection", .broken, failure.description)
       return false
@@ -179,7 +179,7 @@ struct VehicleExamination {
       for (index, step) in steps.enumerated() {
         let began = ContinuousClock.now
         let answer = try client.status(of: step)
-        // The first one has waited for the connection.
+        // The first measurement includes the wait for the connection.
         if index > 0 { longest = max(longest, began.duration(to: .now)) }
         states.append("\(step) \(answer.statement.position.state)")
         if let fault = answer.statement.fault {
@@ -190,7 +190,7 @@ struct VehicleExamination {
       if let step = steps.first { try examine(client, step, &controller) }
       let time = longest == .zero ? "" : " in \(milliseconds(longest))"
       controller.find("answer", .good, "\(states.joined(separator: ", "))\(time)")
-      // Nagle's algorithm and delayed acknowledgements, together: 40 ms and more for each small message.
+      // Nagle's algorithm and delayed acknowledgements together add 40 ms or more to each small message.
       if longest > .milliseconds(40) {
         broker.find(
           "delay", .warning, "small messages wait \(milliseconds(longest)); it may lack `set_tcp_nodelay true`")
@@ -203,7 +203,7 @@ struct VehicleExamination {
     }
   }
 
-  /// Which program answers, since when, and what its clock shows.
+  /// Which program answers, since when it runs, and what its clock shows.
   private func examine(_ client: RiderClient, _ step: StepID, _ part: inout Examination) throws {
     let (about, clock, roundTrip) = try client.examine(step)
     let here = WallClock.microseconds / 1000 - Int64(roundTrip.inSeconds * 500)
@@ -219,14 +219,15 @@ struct VehicleExamination {
     guard abs(ahead) - doubt > Self.mostDifference else {
       return part.find("clock", .good, "the vehicle's: \(text)")
     }
-    // What a time service keeps is right: then the vehicle's is wrong, and nothing that is typed here mends it.
+    // A clock under a time service is right, so the vehicle's clock is wrong, and no command on this computer can
+    // correct it.
     let advice = WallClock.isKept ? "; on the vehicle, type `timedatectl set-ntp true`" : ""
     part.find(
       "clock", .warning, "the vehicle's: \(text); tokens begin and end by the vehicle's\(advice)",
       WallClock.isKept ? nil : "timedatectl set-ntp true")
   }
 
-  /// How far the two clocks may be apart before somebody has to know, seconds.
+  /// The largest clock difference that needs no warning, seconds.
   private static let mostDifference = 2.0
 
   private func blame(

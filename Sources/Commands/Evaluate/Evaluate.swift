@@ -68,9 +68,9 @@ struct Evaluate: ContextCommand {
   }
 }
 
-/// Files of what `stepctl open --json` printed.
+/// Files with the output of `stepctl open --json`.
 enum OutcomeLines {
-  /// Bytes of the longest one: a hundred thousand attempts.
+  /// The size limit in bytes: a hundred thousand attempts.
   private static let longest = 32 << 20
 
   static func read(_ path: String) throws -> [Opening] {

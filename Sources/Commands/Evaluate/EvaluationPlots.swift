@@ -3,13 +3,13 @@ import Encoding
 import Evaluation
 import SystemIO
 
-/// What a report says, as pictures (SVG) that can be published.
+/// A report's content as pictures (SVG) for publication.
 struct EvaluationPlots {
   private let report: EvaluationReport
 
   init(_ report: EvaluationReport) { self.report = report }
 
-  /// Writes those for which there is something to draw; others of the same names are replaced.
+  /// Writes the pictures that have data; replaces existing files of the same names.
   func write(to folder: String) throws(SystemError) {
     try Files.createFolder(folder, mode: 0o755)
     for (name, plot) in pictures {
@@ -76,7 +76,7 @@ struct EvaluationPlots {
 
   private func rssi(_ site: SiteEvaluation) -> Plot {
     let size = (width: 900.0, height: 760.0)
-    // dBm can be shared where all levels are relative to one power.
+    // The axis can show dBm if all positions share one measured power.
     let powers = Set(site.positions.compactMap(\.measuredPower))
     let power = powers.count == 1 ? powers.first : nil
     let offset = Double(power ?? 0)
@@ -104,7 +104,7 @@ struct EvaluationPlots {
     let upward = Plot.Scale((least - 3 + offset)...(most + 3 + offset), from: 460, to: 95)
     plot.axes(across, upward, x: "distance, m", y: unit)
     if let law = site.law {
-      // On this scale the law is a straight line.
+      // The law is a straight line on this scale.
       func line(_ shift: Double) -> [(x: Double, y: Double)] {
         [nearest, farthest].map { (across[$0], upward[law.level(at: $0) + offset + shift]) }
       }
@@ -112,7 +112,7 @@ struct EvaluationPlots {
       for shift in [-law.sigma, law.sigma] { plot.line(line(shift), Plot.red, width: 1, dashes: "4 4") }
     }
     legend(in: &plot, y: 72, hasLaw: site.law != nil)
-    // The bad places, as long as names can be read: those that are farthest off the law.
+    // Names the faulty positions, as many as stay readable: those farthest from the law.
     let bad = site.positions.indices.filter { site.faults[$0] != nil }
     let named = bad.sorted { abs(site.residuals[$0] ?? 0) > abs(site.residuals[$1] ?? 0) }.prefix(12)
     for (index, position) in site.positions.enumerated() {
@@ -130,7 +130,7 @@ struct EvaluationPlots {
     return plot
   }
 
-  /// From the least value to the greatest; a picture is drawn only where there are values.
+  /// From the smallest to the largest value; a picture is drawn only if there are values.
   private static func extent(_ values: [Double]) -> ClosedRange<Double> { (values.min() ?? 0)...(values.max() ?? 0) }
 
   private func legend(in plot: inout Plot, y: Double, hasLaw: Bool) {
@@ -180,7 +180,7 @@ struct EvaluationPlots {
     let (xs, ys) = (Self.extent(places.map(\.x)), Self.extent(places.map(\.y)))
     let (left, right) = (xs.lowerBound - 0.5, xs.upperBound + 0.5)
     let (low, high) = (ys.lowerBound - 0.5, ys.upperBound + 0.5)
-    // A metre is as long upward as across.
+    // A metre is equally long in both directions.
     let metre = min(720 / (right - left), 520 / (high - low))
     let (width, height) = ((right - left) * metre, (high - low) * metre)
     var plot = Plot(
@@ -203,7 +203,7 @@ struct EvaluationPlots {
 
   // MARK: - Time to open
 
-  /// The share of all attempts that had opened the step by a time: failures keep a curve below 1.
+  /// The share of all attempts that had opened the step by a given time. Failures keep the curve below 1.
   private var openings: Plot {
     let size = (width: 900.0, height: 470.0)
     let attempts = report.openings.reduce(0) { $0 + $1.count }

@@ -4,15 +4,15 @@ import Evaluation
 import Ranging
 import Terminal
 
-/// How well steps are found at a site, and how attempts to open them ended, for people and for programs.
+/// How well steps are located at a site, and how attempts to open them ended, for people and for programs.
 struct EvaluationReport {
-  /// Nil where there are no captures.
+  /// Nil if there are no captures.
   let site: SiteEvaluation?
   let openings: [OpeningStatistics]
 
   // MARK: - For people
 
-  /// - Parameter style: how a heading is set off on a terminal.
+  /// - Parameter style: emphasizes a heading on a terminal.
   func lines(_ style: (String, Console.Style) -> String) -> [String] {
     func headed(_ title: String, _ lines: [String]) -> [String] {
       lines.isEmpty ? [] : [style(title, .strong)] + lines + [""]
@@ -146,7 +146,7 @@ struct EvaluationReport {
     }
   }
 
-  /// What the positions file calls something, as much of it as a column has room for: the end says more than the
+  /// A name from the positions file, shortened to the column's width. The end is kept, because it says more than the
   /// folders.
   private static func name(_ text: String) -> String {
     let text = printable(text)

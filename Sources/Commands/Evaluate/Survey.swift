@@ -6,15 +6,15 @@ import Rider
 import SystemIO
 import Terminal
 
-/// Captures, each with the position that the positions file has for it.
+/// Captures, each with its position from the positions file.
 struct Survey {
   private let vehicle: Vehicle
   private var captures: [(path: String, step: Step, position: SurveyedPosition)] = []
-  /// Positions of the file for which there is no capture.
+  /// Positions in the file that have no capture.
   private let unused: Int
   private let file: String
 
-  /// - Throws: where a capture has no position, two share one, or the vehicle has no step at its side.
+  /// - Throws: if a capture has no position, two captures share one, or the vehicle has no step at its side.
   init(_ paths: [String], positions file: String, of vehicle: Vehicle) throws {
     self.vehicle = vehicle
     self.file = file
@@ -25,7 +25,7 @@ struct Survey {
     }
     var taken: [Int: String] = [:]
     for typed in paths {
-      // As --radio takes it, too.
+      // The form that --radio takes is accepted too.
       let path = typed.hasPrefix("btsnoop:") ? String(typed.dropFirst("btsnoop:".count)) : typed
       guard path != "-" else {
         throw CommandFailure(
@@ -56,12 +56,12 @@ struct Survey {
       }
       captures.append((path, step, position))
     }
-    // In the file's order, whatever the shell's.
+    // In the file's order, not in the shell's.
     captures.sort { $0.position.line < $1.position.line }
     unused = positions.count - taken.count
   }
 
-  /// Whether a name of the file is a capture's path, or the end of it, with or without what follows the last dot.
+  /// Whether a name in the file is a capture's path, or the end of it, with or without the extension.
   private static func names(_ name: String, _ path: String) -> Bool {
     func isEnd(of path: Substring) -> Bool { path == name || path.hasSuffix("/\(name)") }
     let file = Files.name(of: path)
@@ -69,7 +69,7 @@ struct Survey {
       || file.lastIndex(of: ".").map { isEnd(of: path.dropLast(file[$0...].count)) } ?? false
   }
 
-  /// Reads every capture, and decides twice a second as `locate --watch` does.
+  /// Reads every capture, and decides twice a second like `locate --watch`.
   func evaluated(_ interruption: Interruption, _ console: Console) throws -> SiteEvaluation {
     if unused > 0 {
       console.note("\(unused) of the positions in \(file) \(unused == 1 ? "has" : "have") no capture here")

@@ -8,15 +8,15 @@ import StepProtocol
 import SystemIO
 import Terminal
 
-/// A booking's access file, fetched and put where `config import` puts one.
+/// Fetches a booking's access file, and installs it as `config import` does.
 struct BookedAccess {
   let place: VehicleStore.Place
-  /// The operator's key, where this device did not know the vehicle before.
+  /// The operator's key, if this device did not know the vehicle before.
   let newOperator: Thumbprint?
 
-  /// Fetches and imports it. The server vouches for the operator: the rider trusts it with the booking.
+  /// Fetches and imports the file. The server vouches for the operator, because the rider trusts it with the booking.
   ///
-  /// - Parameter identity: of this device, where it was prepared.
+  /// - Parameter identity: this device's identity, if it was prepared.
   init(
     of booking: Booking, from client: FleetClient, _ context: Context,
     identity prepared: EnrolledDevice.Identity? = nil
@@ -24,7 +24,7 @@ struct BookedAccess {
     let device = try EnrolledDevice(context.folders)
     _ = try device.prepare()
     let identity = try prepared ?? device.identity()
-    // A user's name may have letters that a rider's may not have; "rider" has none of those.
+    // A user's name may contain letters that a rider's name must not have; "rider" has none of those.
     let name = getpwuid(geteuid()).flatMap { RiderName(String(cString: $0.pointee.pw_name)) } ?? RiderName("rider")!
     let text = try client.access(to: booking, for: device.request(name: name, now: client.now, identity: identity).text)
     let access: AccessFile
@@ -41,7 +41,7 @@ struct BookedAccess {
     newOperator = place.known == nil ? access.operatorKey.thumbprint : nil
   }
 
-  /// The error where the server did what was asked, and the access could not be fetched.
+  /// The error if the server did what was asked, but the access could not be fetched.
   ///
   /// - Parameter done: what the server did: `it is booked`.
   static func isMissing(_ done: String, _ error: any Failure) -> CommandFailure {
@@ -54,12 +54,12 @@ struct BookedAccess {
 /// The one booking that is active now.
 struct ActiveBooking {
   let booking: Booking
-  /// The file of its vehicle; nil where its access was not fetched yet.
+  /// The file of the booking's vehicle; nil if its access was not fetched yet.
   let vehicleFile: String?
 
-  /// Nil where somebody named a vehicle, and where none or several are booked now.
+  /// Nil if the user named a vehicle, or if none or several are booked now.
   init?(_ settings: Settings, _ context: Context) throws {
-    // Whoever has no account has no such file, and loses no time.
+    // A user without an account has no such file, and loses no time here.
     guard settings.vehicle.value == nil, let folder = try? context.fleetFolder() else { return nil }
     let active = folder.bookings().filter { $0.isActive(at: context.seconds) }
     guard let booking = active.first, active.count == 1 else { return nil }
@@ -71,7 +71,7 @@ struct ActiveBooking {
     try settings.folders.vehicles().first { (try? VehicleFile(reading: $0.path))?.vehicle.uuid == vehicle }?.path
   }
 
-  /// The vehicle's file, with access that counts now. It is fetched where it is not here.
+  /// The vehicle's file with valid access. Fetches it if it is missing.
   func fetched(_ context: Context, _ interruption: Interruption, _ console: Console) throws -> VehicleFile {
     let known = try vehicleFile.map(VehicleFile.init(reading:))
     if let known, known.opens(at: context.seconds) { return known }
@@ -81,7 +81,7 @@ struct ActiveBooking {
         reading: BookedAccess(of: booking, from: context.fleet(interruption), context).place.vehicleFile)
     } catch let error as any Failure {
       guard let known, !error.isInterruption else { throw error }
-      // The clock of this computer may be wrong: the vehicle's decides.
+      // This computer's clock may be wrong, and the vehicle's decides.
       console.note("the access was not fetched: \(printable(error.description))")
       return known
     }
@@ -89,19 +89,19 @@ struct ActiveBooking {
 }
 
 extension VehicleFile {
-  /// The rider's token, where there is one that can be read.
+  /// The rider's token, if there is a readable one.
   fileprivate var token: Token? { rider.flatMap { try? Token(unverified: KeyFile.token($0.token)) } }
 
-  /// Whether there is a token whose times hold now.
+  /// Whether there is a token that is valid now.
   fileprivate func opens(at now: Int64) -> Bool { token.map { $0.notBefore <= now && now < $0.expires } ?? false }
 
   /// How long before a token's end a new one is fetched, seconds.
   private static let renewal: Int64 = 300
-  /// How long that may take. A rider stands at the step meanwhile.
+  /// How long that may take. The rider stands at the step meanwhile.
   private static let patience = Duration.seconds(2)
 
-  /// This file with newer access, where its access ends soon and came from a fleet's server, and the server gives more
-  /// in time; nil in all other cases.
+  /// This file with newer access, if its access ends soon and came from a fleet's server, and the server answers in
+  /// time with longer access; otherwise nil.
   func renewed(
     expires: Int64, _ context: Context, _ interruption: Interruption, _ console: Console
   ) throws -> VehicleFile? {
@@ -120,13 +120,13 @@ extension VehicleFile {
 }
 
 extension Settings {
-  /// The path of the vehicle file that is meant: the one that was named, that of the active booking, the only one, or
-  /// of several the only one that can be opened now.
+  /// The path of the vehicle file to use: the named one, the one of the active booking, the only one, or the only one
+  /// of several that can be opened now.
   func chosenVehicleFile(_ context: Context) throws -> String {
     try ActiveBooking(self, context)?.vehicleFile ?? usableVehicleFile(at: context.seconds)
   }
 
-  /// The file that is chosen where no booking is active.
+  /// The file to use if no booking is active.
   func usableVehicleFile(at now: Int64) throws -> String {
     try vehicleFile { path in (try? VehicleFile(reading: path))?.opens(at: now) ?? false }
   }
@@ -135,7 +135,7 @@ extension Settings {
 extension Booking {
   /// What it is called: the vehicle's name.
   var title: String { name ?? vehicle.description }
-  /// Enough of the id to tell a person's bookings apart.
+  /// Enough of the id to distinguish one person's bookings.
   var shortID: String { String(id.prefix(8)) }
 
   /// What a program is told.

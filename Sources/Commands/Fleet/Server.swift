@@ -9,7 +9,7 @@ import Provisioning
 import SystemIO
 import Terminal
 
-/// Which server is meant, and whom to trust that it is that one.
+/// Selects the server, and the authority that vouches for it.
 struct ServerOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -18,10 +18,10 @@ struct ServerOptions: ParsableArguments {
     completion: .file(extensions: ["pem"]))
   var ca: String?
 
-  /// A client of the server at that address, or of the one that is known.
+  /// A client of the server at that address, or of the known server.
   ///
-  /// A server whose authority this computer does not know is trusted when somebody says so who has seen its
-  /// fingerprint, and then it is known by that authority only.
+  /// If this computer does not know the server's authority, the user has to compare the fingerprint and confirm it.
+  /// From then on only that authority is accepted for this server.
   func client(
     at address: FleetAddress?, _ context: Context, _ interruption: Interruption, _ input: InputOptions
   ) throws -> FleetClient {
@@ -41,7 +41,7 @@ struct ServerOptions: ParsableArguments {
     return FleetClient(at: server, authorities: authorities, in: folder, world)
   }
 
-  /// Nil where the system knows the server's authority.
+  /// Nil if the system trusts the server's authority.
   private func unknownAuthority(
     of server: FleetAddress, _ context: Context, _ interruption: Interruption, _ input: InputOptions
   ) throws -> String? {
@@ -66,7 +66,7 @@ struct ServerOptions: ParsableArguments {
     }
   }
 
-  /// SHA-256 of the certificate, as openssl and `stepfleet init` print it, in two lines of a terminal of 80 columns.
+  /// SHA-256 of the certificate, as openssl and `stepfleet init` print it, in two lines to fit 80 columns.
   static func fingerprint(ofPEM pem: String) -> [String]? {
     let lines = pem.split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("-----") }
     guard let certificate = Base64URL.decode(base64: lines.joined()), !certificate.isEmpty else { return nil }
@@ -81,7 +81,7 @@ extension Context {
     return FleetFolder("\(user)/fleet")
   }
 
-  /// - Parameter noInput: whether nobody may be asked for the passphrase of this device's key.
+  /// - Parameter noInput: whether asking for the passphrase of this device's key is forbidden.
   func fleetWorld(_ interruption: Interruption, noInput: Bool = false) throws -> FleetClient.World {
     let device = try EnrolledDevice(folders)
     return FleetClient.World(
@@ -97,7 +97,7 @@ extension Context {
       interruption: interruption)
   }
 
-  /// A client of the server where the user is logged in.
+  /// A client of the server at which the user is logged in.
   func fleet(
     _ interruption: Interruption, deadline: ContinuousClock.Instant? = nil, noInput: Bool = false
   ) throws -> FleetClient {
@@ -106,7 +106,7 @@ extension Context {
 }
 
 extension InputOptions {
-  /// Asks whether to go on. A command that nobody can be asked about does not.
+  /// Asks whether to continue. Throws if nobody can be asked.
   func confirm(
     _ question: String, suggestion: Bool, _ context: Context, _ interruption: Interruption
   ) throws -> Bool {
@@ -116,9 +116,9 @@ extension InputOptions {
     return try questions(context, interruption).confirm(question, suggestion: suggestion)
   }
 
-  /// An address with its password, which is asked for.
+  /// An address and its password. Asks for the password.
   ///
-  /// - Parameter isNew: true has a new password typed twice, on a terminal.
+  /// - Parameter isNew: true asks for a new password twice on a terminal.
   func credentials(
     of email: String, isNew: Bool = false, _ context: Context, _ interruption: Interruption
   ) throws -> FleetClient.Credentials {
@@ -126,7 +126,7 @@ extension InputOptions {
     return .init(email: email, password: try secret("password", question, isNew: isNew, context, interruption))
   }
 
-  /// - Parameter kind: what it is called.
+  /// - Parameter kind: the name of the value.
   func secret(
     _ kind: String, _ question: String, isNew: Bool, _ context: Context, _ interruption: Interruption
   ) throws -> String {
@@ -147,12 +147,12 @@ extension InputOptions {
   }
 }
 
-/// How the terms of use are accepted.
+/// Says how the user accepts the terms of use.
 struct TermsOptions: ParsableArguments {
   @Flag(name: .shortAndLong, help: "Accept the terms without being asked.")
   var yes = false
 
-  /// - Parameter outcome: what holds if they are not accepted.
+  /// - Parameter outcome: the state if the user does not accept them.
   func accept(
     _ terms: FleetClient.Terms, _ input: InputOptions, or outcome: String, _ context: Context,
     _ interruption: Interruption
@@ -166,7 +166,7 @@ struct TermsOptions: ParsableArguments {
 }
 
 extension FleetClient.Terms {
-  /// For people to read before they accept them.
+  /// The text that people read before they accept.
   fileprivate func show(_ console: Console) {
     for line in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
       console.note(printable(String(line)))

@@ -17,7 +17,7 @@ struct Operator: ParsableCommand {
     ])
 }
 
-/// Where the operator works from.
+/// Selects the operator's folder.
 struct PlaceOptions: ParsableArguments {
   @Argument(
     help: ArgumentHelp("The folder that has operator/: a vehicle's, or a fleet's.", valueName: "dir"),
@@ -31,12 +31,12 @@ struct PlaceOptions: ParsableArguments {
   var place: OperatorPlace { OperatorPlace(folder) }
 }
 
-/// One of those that a command lists.
+/// Selects one item of a list.
 struct EntryOptions: ParsableArguments {
   @Argument(help: ArgumentHelp("Show all that is known of this one (default: list all).", valueName: "entry"))
   var entry: String?
 
-  /// Those to show: all, or the one that is named.
+  /// The items to show: all, or the named one.
   func chosen<Item>(
     of items: [Item], _ kind: String, in place: PlaceOptions, _ isNamed: (Item, String) -> Bool
   ) throws -> [Item] {
@@ -51,7 +51,7 @@ struct EntryOptions: ParsableArguments {
   }
 }
 
-/// Where the broker of several vehicles is.
+/// The address of the broker of several vehicles.
 struct BrokerOptions: ParsableArguments {
   @Option(help: "The broker's host name or address, as riders and vehicles reach it.")
   var host: BrokerHost = .localhost
@@ -64,14 +64,15 @@ struct BrokerOptions: ParsableArguments {
   }
 }
 
-/// Tells vehicles what counts.
+/// Publishes notices to vehicles.
 struct PublishOptions: ParsableArguments {
   @OptionGroup var timeout: TimeoutOptions
 
-  /// Leaves each notice with its vehicle's broker.
+  /// Gives each notice to its vehicle's broker.
   ///
-  /// - Returns: the names of the vehicles for which their broker has it.
-  /// - Throws: why a broker does not have it, after all were tried, with the names of both kinds of vehicles.
+  /// - Returns: the names of the vehicles whose broker has accepted it.
+  /// - Throws: after trying all: why a broker has not accepted a notice, with the names of the vehicles that succeeded
+  ///   and failed.
   @discardableResult
   func publish(_ letters: [OperatorPlace.Letter], _ context: Context, _ console: Console) throws -> [String] {
     let patience = try context.settings(timeout: timeout.typed).patience

@@ -56,7 +56,7 @@ struct OperatorLog: ContextCommand {
     try reader.run(patience: patience, follows: follow, until: context.interruption())
   }
 
-  /// The last of what is here, in the order of the vehicles' clocks.
+  /// The last stored events, in the order of the vehicles' clocks.
   private func stored(
     _ folders: [VehicleFolder], _ place: OperatorPlace
   ) throws -> [(EventArchive.Line, Vehicle)] {
@@ -70,7 +70,7 @@ struct OperatorLog: ContextCommand {
       }
       all += last.suffix(lines).map { ($0, vehicle) }
     }
-    // One vehicle's stay in their order, whatever its clock said.
+    // The events of a single vehicle keep their order, whatever its clock showed.
     return (folders.count == 1 ? all : all.sorted { $0.0.event.content.time < $1.0.event.content.time }).suffix(lines)
   }
 
@@ -107,7 +107,7 @@ struct OperatorLog: ContextCommand {
 
 /// Events as people and programs read them.
 private struct EventReport {
-  /// By the names of their tokens.
+  /// The riders' names, found by their tokens.
   let riders: [String: String]
   let showsVehicle: Bool
   let console: Console
@@ -115,7 +115,7 @@ private struct EventReport {
   func show(_ line: EventArchive.Line, of vehicle: Vehicle) throws {
     let content = line.event.content
     if console.isJSON { return try console.result(json(line, vehicle)) }
-    // Each fetching leaves one behind.
+    // Each fetch leaves such an event behind.
     if content.kind == .notice { return console.detail("\(begin(content, vehicle))\(text(content))") }
     try console.result("\(begin(content, vehicle))\(text(content))")
   }

@@ -45,7 +45,7 @@ struct OperatorMove: ContextCommand {
 }
 
 extension Console {
-  /// Which riders need what, now that a vehicle's file has changed.
+  /// Says which riders need new files, because a vehicle's file has changed.
   func tell(of stale: VehicleFolder.StaleCopies, _ vehicle: VehicleFolder) throws {
     for rider in stale.reissued { try result("\(rider): has a new \(vehicle.copy(of: rider))") }
     let code = shellCommand("stepctl", "provision", "qr", "--vehicle", vehicle.path)

@@ -50,13 +50,13 @@ struct OperatorTokens: ContextCommand {
   }
 }
 
-/// The tokens that were issued, and what they are worth now.
+/// The issued tokens, and their present validity.
 struct TokenBook {
   let tokens: [Ledger.Entry]
   private let ledger: Ledger
-  /// The operator's keys whose tokens vehicles take.
+  /// The operator's keys whose tokens vehicles accept.
   private let keys: [Thumbprint]
-  /// The vehicles' names, where there are several.
+  /// The vehicles' names, if there are several.
   private let vehicles: [UUID: String]
   private let now: Int64
 
@@ -74,7 +74,7 @@ struct TokenBook {
     case valid
     case notYetValid = "not_yet_valid"
     case expired, revoked
-    /// Its time is not over, but no vehicle takes it: the key that signed it was retired.
+    /// The token has not ended, but no vehicle accepts it, because its signing key was retired.
     case void
   }
 
@@ -85,7 +85,7 @@ struct TokenBook {
     return now < token.notBefore ? .notYetValid : .valid
   }
 
-  /// `anna: left, right, until 2026-11-21 17:30 (7 h)`, where there are several vehicles with the one that it is for.
+  /// `anna: left, right, until 2026-11-21 17:30 (7 h)`; with several vehicles also the token's vehicle.
   func line(_ token: Ledger.Entry) -> String {
     let time =
       switch state(of: token) {
@@ -95,12 +95,12 @@ struct TokenBook {
       case .revoked: "revoked"
       case .void: "void: its key was retired"
       }
-    // A vehicle that was removed has no name any more.
+    // A vehicle that was removed no longer has a name.
     let vehicle = vehicles.isEmpty ? "" : "\(printable(vehicles[token.vehicle] ?? token.vehicle.description)): "
     return "\(printable(token.rider)): \(vehicle)\(token.steps.map(\.description).joined(separator: ", ")), \(time)"
   }
 
-  /// - Parameter isWhole: whether it also says by which key it is signed.
+  /// - Parameter isWhole: whether to name the signing key too.
   func json(_ token: Ledger.Entry, isWhole: Bool = false) -> JSON {
     let members: JSON = [
       "token": .string(token.id), "rider": .string(token.rider), "vehicle": .string(token.vehicle.description),

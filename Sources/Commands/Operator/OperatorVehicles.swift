@@ -16,7 +16,7 @@ struct OperatorVehicles: ContextCommand {
   @OptionGroup var entry: EntryOptions
   @OptionGroup var output: OutputOptions
 
-  /// When the last event was that is stored, by the vehicle's clock.
+  /// The time of the last stored event, by the vehicle's clock.
   private func lastEvent(of vehicle: Vehicle) throws -> Int64? {
     try place.place.archive(of: vehicle.uuid).last()?.event.content.time
   }

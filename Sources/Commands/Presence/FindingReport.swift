@@ -6,17 +6,17 @@ import Rider
 import SystemIO
 import Terminal
 
-/// What a search for the rider's step has found, for people and for programs.
+/// The result of a search for the rider's step, for people and for programs.
 struct FindingReport {
   let vehicle: Vehicle
   let finding: Finding
-  /// When the search began.
+  /// The start of the search.
   let began: ContinuousClock.Instant
 
   /// Nil when the rider is not located.
   var sighting: Sighting? { if case .sighted(let sighting) = finding { sighting } else { nil } }
 
-  /// Where the rider is, in a few words: `at the left step`
+  /// The rider's place in a few words: `at the left step`
   var summary: String {
     switch finding {
     case .sighted(let sighting): "at the \(sighting.step.id) step"
@@ -24,7 +24,7 @@ struct FindingReport {
     }
   }
 
-  /// What it rests on, a line each.
+  /// The evidence, one line each.
   var lines: [String] {
     switch finding {
     case .undecided(let location, _): LocationReport(vehicle: vehicle, location: location).lines
@@ -48,7 +48,7 @@ struct FindingReport {
     }
   }
 
-  /// A tag or a code names its step, so there is no zone and no distance.
+  /// A tag or a code names its step, so it has no zone and no distance.
   private func json(of sighting: Sighting, _ members: [JSON.Member]) -> JSON {
     .object(
       [
@@ -64,12 +64,12 @@ struct FindingReport {
       ] + members + [.init("steps", .array([]))])
   }
 
-  /// The error of a command that needs a sighting, and what a rider may do about it.
+  /// The error of a command that needs a sighting, with advice for the rider.
   func notLocated(_ advice: String) -> CommandFailure {
     CommandFailure(.notLocated, "not located: \(summary)", hint: advice)
   }
 
-  /// What a rider may do where the beacons do not say enough.
+  /// Advice for a rider when the beacons are not conclusive.
   static func advice(_ vehicle: Vehicle, _ location: Location, _ radio: RadioSpec) -> String {
     let report = LocationReport(vehicle: vehicle, location: location)
     if let shortage = report.shortage(with: radio) { return shortage }
@@ -79,14 +79,14 @@ struct FindingReport {
 }
 
 extension Sighting {
-  /// What a proof rests on, for people: `at the left step: located, near, 0.9 m, 11 packets (beacon)`
+  /// The evidence of a proof, for people: `at the left step: located, near, 0.9 m, 11 packets (beacon)`
   var summary: String {
     let place = "at the \(step.id) step"
     switch evidence {
     case .tag, .code, .vehicle: return "\(place): \(source) (\(method.rawValue))"
     case .beacons(let location):
       let reading = location.reading(of: step)
-      // Zone and distance as they were measured: being located is a decision of its own.
+      // Zone and distance as measured. Being located is a separate decision.
       let zone = reading.map { $0.zone == .unknown ? "" : ", \($0.zone.rawValue)" } ?? ""
       let distance = reading?.distance.map { ", \(tenths($0.metres)) m" } ?? ""
       return "\(place): located\(zone)\(distance), \(reading?.packets ?? 0) packets (beacon)"

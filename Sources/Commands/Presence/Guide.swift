@@ -6,23 +6,23 @@ import Rider
 import SystemIO
 import Terminal
 
-/// Leads the rider while searches go on: says which step is near, how far it is, what to do, and how long the search
-/// lasts. On a terminal this is one changing line. Elsewhere, if lines are wanted, it is a new line whenever the advice
-/// changes.
+/// Guides the rider during the searches: says which step is near, how far away it is, what to do, and how long the
+/// search lasts. On a terminal this is one line that changes. Elsewhere, if lines are wanted, it prints a new line
+/// whenever the advice changes.
 final class Guide {
   private let vehicle: Vehicle
   private let console: Console
   private let hasLines: Bool
-  /// How long the radio listens, seconds; nil where nobody has to wait, as with a recording.
+  /// How long the radio listens, seconds; nil if nobody waits, as with a recording.
   private let limit: Double?
-  /// What the rider is to do, for each method that searches.
+  /// What the rider should do, for each method that searches.
   private var parts: [ProofMethod: String] = [:]
   private var left: [ProofMethod: Double] = [:]
   private var said: String?
 
   /// - Parameters:
-  ///   - radio: what is listened with; nil where nothing is.
-  ///   - hasLines: whether to print lines where there is no terminal.
+  ///   - radio: the radio that listens; nil for none.
+  ///   - hasLines: whether to print lines if there is no terminal.
   init(_ vehicle: Vehicle, _ radio: RadioSpec?, limit: Double?, _ console: Console, hasLines: Bool) {
     self.vehicle = vehicle
     self.console = console
@@ -38,7 +38,7 @@ final class Guide {
     case .decided(let location, let sighting):
       guard let limit else { return }
       left[method] = BeaconSearch.end(of: limit, location) - location.time
-      // The caller shows what becomes of a sighting.
+      // The caller shows what follows from a sighting.
       if sighting == nil { show(method, LocationReport(vehicle: vehicle, location: location).guidance(to: side)) }
     case .waiting(let left):
       self.left[method] = left.inSeconds
@@ -52,17 +52,17 @@ final class Guide {
     }
   }
 
-  /// How a search ended that found nothing.
+  /// The sentence for a search that ended without a result.
   func sentence(on method: ProofMethod, _ result: Result<Finding, any Error>) -> String {
     let text = "by \(method.device): \(printable(reason(result)))"
-    // At a step that was not asked for.
+    // The rider is at a step that they did not ask for.
     if case .success(.undecided(let location, _)) = result, location.isLocated { return text }
     return "not located \(text)"
   }
 
-  /// The vehicle has not told yet what it accepts.
+  /// The vehicle has not said yet which proofs it accepts.
   func show(asking sighting: Sighting) {
-    // How long the radio would still listen says nothing of the answer.
+    // The remaining listening time of the radio says nothing about the answer.
     left[sighting.method] = nil
     guard limit != nil || sighting.method != .beacon || console.progress.isShown else { return }
     show(sighting.method, .init(sentence(asking: sighting)))
@@ -72,16 +72,16 @@ final class Guide {
     "at the \(sighting.step.id) step: waiting for the answer of \(printable(vehicle.name))"
   }
 
-  /// What was found is not enough.
+  /// The sighting is not enough for the vehicle.
   func show(_ shortfall: Shortfall, of sighting: Sighting) {
     guard limit != nil || sighting.method != .beacon else { return }
     show(sighting.method, .init(shortfall.sentence(of: sighting), key: "\(shortfall)"))
   }
 
-  /// Takes the line away, for what is printed next.
+  /// Clears the line before something else is printed.
   func clear() { console.progress.clear() }
 
-  /// What to do. Two that have the same key are told once.
+  /// What to do. Two guidances with the same key are shown once.
   struct Guidance {
     let text: String
     let key: String
@@ -118,7 +118,7 @@ final class Guide {
 extension LocationReport {
   /// `left 2.1 m: come closer on the left side`
   ///
-  /// - Parameter side: the one that the rider asked for; nil for whichever.
+  /// - Parameter side: the side that the rider asked for; nil for either.
   fileprivate func guidance(to side: Side?) -> Guide.Guidance {
     let reading = location.facing.flatMap(location.reading)
     let distance = reading?.distance.map { " \(tenths($0.metres)) m" } ?? ""
@@ -144,7 +144,7 @@ extension Shortfall {
       return "\(sighting.step.id): \(distance); the vehicle asks for \(asked)"
     case .method(let accepted):
       let words = ProofMethod.allCases.filter(accepted.contains).map(\.noun)
-      // It names only ways of a later version.
+      // The vehicle names only methods of a later version.
       if words.isEmpty { return "the vehicle accepts no proof that this program can give" }
       return "the vehicle does not accept \(sighting.method.noun); it accepts \(words.joined(separator: " or "))"
     case .notHeard(let place?):
@@ -158,7 +158,7 @@ extension Shortfall {
 }
 
 extension Sighting {
-  /// What was heard of the step's beacon; nil for a tag or a code.
+  /// What the radio heard of the step's beacon; nil for a tag or a code.
   var reading: Location.Reading? {
     if case .beacons(let location) = evidence { location.reading(of: step) } else { nil }
   }

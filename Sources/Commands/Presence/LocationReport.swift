@@ -38,7 +38,7 @@ struct LocationReport {
     ]
   }
 
-  /// One line that says it all, for a list of them; the step that is faced is marked.
+  /// The whole decision in one line, for a list of decisions. The step that the rider faces is marked.
   var line: String {
     let steps = location.readings.map { reading in
       "\(mark(of: reading))\(reading.step.id.description.aligned(to: 5)) \(Self.columns(reading))"
@@ -50,7 +50,7 @@ struct LocationReport {
     reading.step != location.facing ? " " : location.isLocated ? "*" : "~"
   }
 
-  /// A line for each step, with what it rests on.
+  /// A line for each step, with the evidence.
   var lines: [String] {
     location.readings.map { reading in
       let rssi = reading.rssi.map { "\($0) dBm" } ?? "-"
@@ -67,16 +67,16 @@ struct LocationReport {
     return "\(reading.zone.column.aligned(to: 9)) \(distance.aligned(to: 7))"
   }
 
-  /// What it means for the rider.
+  /// What the decision means for the rider.
   var summary: String {
     guard let facing = location.facing else { return "cannot tell yet which step you are at" }
     return location.isLocated ? "at the \(facing.id) step" : "towards the \(facing.id) step"
   }
 
-  /// That there were too few readings to decide by, where bluetoothd is to blame.
+  /// Says that there were too few readings for a decision, if bluetoothd is the cause.
   ///
-  /// bluetoothd has the controller report each device once a scan. While another program keeps it scanning, the scan
-  /// does not begin again for us. Then there is about one reading in 10 s.
+  /// bluetoothd makes the adapter report each device once a scan. While another program keeps bluetoothd scanning, no
+  /// new scan begins for us. Then there is about one reading in 10 s.
   func shortage(with radio: RadioSpec) -> String? {
     guard case .bluez = radio, location.readings.contains(where: { $0.age != nil }) else { return nil }
     let packets = location.readings.map(\.packets).max() ?? 0

@@ -9,12 +9,12 @@ import Rider
 import SystemIO
 import Terminal
 
-/// How to find out where the rider is.
+/// Selects how to find the rider's place.
 enum MethodChoice: String, ExpressibleByArgument, CaseIterable {
   case auto, beacon, nfc, qr
 }
 
-/// How to find out where the rider is, and with what.
+/// Selects how to find the rider's place, and the devices for it.
 struct PresenceOptions: ParsableArguments {
   @Option(help: ArgumentHelp("How to find out where you are.", valueName: "method"))
   var by: MethodChoice = .auto
@@ -28,8 +28,8 @@ struct PresenceOptions: ParsableArguments {
     try context.settings(vehicle: vehicle, radio: radio.radio, nfc: reader.nfc, timeout: timeout.typed)
   }
 
-  /// The file of the vehicle that is meant. The first of these decides: the vehicle that was named, the one that is
-  /// booked now, the only one that is known, the only one whose beacon is heard.
+  /// The file of the vehicle to use. The first of these decides: the vehicle that the user named, the one that is
+  /// booked now, the only known one, the only one whose beacon is heard.
   func vehicleFile(
     _ settings: Settings, _ context: Context, _ interruption: Interruption, _ console: Console
   ) throws -> VehicleFile {
@@ -38,12 +38,12 @@ struct PresenceOptions: ParsableArguments {
       return try VehicleFile(reading: settings.usableVehicleFile(at: context.seconds))
     }
     let radio = try settings.radioSpec()
-    // What is read of a pipe is gone.
+    // Data that was read from a pipe cannot be read again.
     if case .btsnoop("-") = radio {
       return try VehicleFile(reading: settings.usableVehicleFile(at: context.seconds))
     }
     let known = try settings.folders.vehicles()
-    // A file that cannot be read is not the one that is meant, unless it is named.
+    // Only a vehicle that the user names may have an unreadable file; here such files are skipped.
     let files = known.compactMap { vehicle in
       (try? VehicleFile(reading: vehicle.path)).map { (name: vehicle.name, file: $0) }
     }
@@ -67,7 +67,7 @@ struct PresenceOptions: ParsableArguments {
     return one.file
   }
 
-  /// Adds a hint to an error of the radio: another way to prove presence, without a radio.
+  /// Adds a hint to a radio error: another way to prove presence, without a radio.
   func leadingOn(_ error: RadioError) -> any Failure {
     if case .file = error { return error }
     guard [.unavailable, .noPermission].contains(error.exitStatus), !error.isInterruption else { return error }
@@ -75,11 +75,11 @@ struct PresenceOptions: ParsableArguments {
     return CommandFailure(error.exitStatus, error.description, hint: error.hint.map { "\($0); \(ways)" } ?? ways)
   }
 
-  /// The searches that were chosen, or all those that can be made with what was named.
+  /// The searches that the user chose, or all searches that are possible with the named devices.
   ///
   /// - Parameters:
   ///   - recording: the path of a new file that keeps what the radio hears.
-  ///   - trace: gets what the devices hear and say; nil where nobody wants that.
+  ///   - trace: receives what the devices hear and say; nil for no trace.
   func searches(
     _ vehicle: Vehicle, _ settings: Settings, recording: String? = nil, trace: Trace? = nil
   ) throws -> [any StepSearch] {

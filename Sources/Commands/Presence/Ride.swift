@@ -9,8 +9,8 @@ import StepProtocol
 import SystemIO
 import Terminal
 
-/// A rider's way to a step as it is shown: in a line that changes, in lines, or in a picture with keys; and then the
-/// chain from the proof to the step.
+/// Shows a rider's way to a step, in a line that changes, in lines, or in a picture with keys; then the chain from the
+/// proof to the step.
 final class Ride {
   private let vehicle: Vehicle
   private let radio: RadioSpec?
@@ -18,37 +18,37 @@ final class Ride {
   private let guide: Guide
   private let view: LiveView?
   private let interruption: Interruption
-  /// What --vehicle has to be for another command to mean this vehicle; nil where it need not be given.
+  /// The value that `--vehicle` needs for another command to mean this vehicle; nil if it needs none.
   private let name: String?
-  /// What calls a vehicle that listens for this device.
+  /// The radio that calls a vehicle which listens for this device.
   private let calling: RadioSpec?
   private let now: Int64
   /// The side that the rider asked for.
   private let side: Side?
   private let limit: Double?
-  /// For how long to ask again while something comes towards the step.
+  /// How long to keep asking while something approaches the step.
   private let wait: Duration
   private var approach: Approach?
-  /// What the vehicle waited for last.
+  /// The last reason for which the vehicle waited.
   private var awaited: Refusal?
 
-  /// The links between the proof and the command. They are made when the vehicle is asked, because later the command is
-  /// in a hurry.
+  /// The links between the proof and the command. They are prepared when the vehicle is asked, because the command must
+  /// not wait for them later.
   private var links: [(label: String, text: String)] = []
   private var target: Command.Move.Target?
   private var step: StepID?
-  /// The method that found the rider; before that the only method that searches, where there is only one.
+  /// The method that found the rider. Before that, the only method that searches, if there is only one.
   private var method: ProofMethod?
-  /// What the picture says in place of the advice, and until when, on the radio's clock.
+  /// What the picture says instead of the advice, and until when, on the radio's clock.
   private var news: (text: String, end: Double)?
   private var last: LocationReport?
   private var hasKeys = false
 
   /// - Parameters:
-  ///   - radio: what is listened with; nil where nothing is.
-  ///   - limit: how long the radio listens, seconds; nil for as long as the rider likes.
-  ///   - calling: what to call the vehicle with, if not with the radio.
-  ///   - view: where to draw; nil for lines.
+  ///   - radio: the radio that listens; nil for none.
+  ///   - limit: how long the radio listens, seconds; nil for no limit.
+  ///   - calling: the radio that calls the vehicle, if it is another one.
+  ///   - view: draws the picture; nil for lines.
   init(
     _ vehicle: Vehicle, named name: String?, side: Side?, radio: RadioSpec?, limit: Double?, _ context: Context,
     _ console: Console, _ view: LiveView?, _ interruption: Interruption, calling: RadioSpec? = nil,
@@ -68,12 +68,12 @@ final class Ride {
     guide = Guide(vehicle, radio, limit: limit, console, hasLines: true)
   }
 
-  /// Searches, and commands what the rider wants.
+  /// Searches for the step, and sends the command that the rider wants.
   ///
   /// - Parameters:
-  ///   - goesOn: whether to go on after a command, until the rider quits or the radio ends.
-  ///   - preparation: of the TLS of the vehicle's broker.
-  ///   - rider: reads who commands, before the vehicle is asked.
+  ///   - goesOn: whether to continue after a command, until the rider quits or the radio ends.
+  ///   - preparation: prepares TLS for the vehicle's broker.
+  ///   - rider: reads the rider's identity, before the vehicle is asked.
   func run(
     _ target: Command.Move.Target?, _ searches: [any StepSearch], patience: Duration, goesOn: Bool = false,
     preparation: TLSPreparation? = nil, as rider: @escaping () throws -> RiderAccess
@@ -83,19 +83,19 @@ final class Ride {
     let steps = vehicle.steps.filter { side == nil || $0.side == side }.map(\.id)
     let search = try PresenceSearch(searches)
     defer { search.close() }
-    // What is wrong with files is told before anything is asked or listened to.
+    // Faulty files are reported before anything is asked or heard.
     let access = try target.map { _ in try rider() }
     var isValid = true
     if let access {
       let token = TokenReport(access.token, at: now)
       isValid = token.isValid
-      // By this device's clock, which may be wrong: the vehicle's decides. It is asked before anything else.
+      // This device's clock may be wrong and the vehicle's decides, so the vehicle is asked first.
       if !isValid { tell("token", token.line) }
     }
     let goal = Approach.Goal(
       steps: steps, side: side, isReplay: radio?.isReplay == true, asksFirst: !isValid, goesOn: goesOn,
       calling: calling, wait: wait)
-    // A trace would be written into the picture.
+    // A trace would be written over the picture.
     let trace = view == nil ? console.trace : nil
     let approach = Approach(goal, search, on: loop, interruption) { [unowned self] in
       let access = try access ?? rider()
@@ -122,8 +122,8 @@ final class Ride {
     }
   }
 
-  /// The failure with which it ended, and what a program has to know of it: at which step, with what the rider was
-  /// found, how long it took, and whether the step may have moved.
+  /// The failure that ended the ride, with details for programs: the step, the method that found the rider, the
+  /// duration, and whether the step may have moved.
   ///
   /// - Parameter duration: seconds since the command began.
   func told(_ failure: any Failure, after duration: Double) -> any Failure {
@@ -185,7 +185,7 @@ final class Ride {
     try draw()
   }
 
-  /// Shows why the vehicle waits: in a new line when the reason is another one, and else in the line that changes.
+  /// Shows why the vehicle waits: in a new line if the reason has changed, otherwise in the line that changes.
   private func show(_ refusal: Refusal, at step: StepID) throws {
     let text: String
     if let oncoming = refusal.oncoming {
@@ -214,14 +214,14 @@ final class Ride {
     step = sighting.step.id
     method = sighting.method
     guide.clear()
-    // The chain has been told already.
+    // The chain has already been shown.
     if awaited != nil { return }
     tell("proof", sighting.summary)
     for link in links { tell(link.label, link.text) }
     say("\(target?.rawValue ?? "") \(sighting.step.id)", for: .infinity)
   }
 
-  /// Shows a link of the chain; where there is a picture, below it when the picture has gone.
+  /// Shows a link of the chain. With a picture, it appears below the picture when that has gone.
   private func tell(_ label: String, _ text: String) {
     if let view { view.note(console.link(label, text)) } else { console.note(label, text) }
   }

@@ -2,14 +2,14 @@ import ArgumentParser
 import Bluetooth
 import Domain
 
-/// The radio that sends a step's beacon, as it is typed: `left=hci0`, or `hci0` for every step.
+/// The radio that sends a step's beacon, as the user types it: `left=hci0`, or `hci0` for every step.
 struct BeaconAdapter: ExpressibleByArgument {
-  /// Nil for all.
+  /// Nil for all steps.
   let step: StepID?
   let radio: RadioSpec
 
   init?(argument: String) {
-    // A radio's path may have an equals sign too. Then no step's id stands before it.
+    // A radio's path may contain an equals sign too. Then the text before it is not a step's id.
     let step = argument.firstIndex(of: "=").flatMap { equals in
       StepID(String(argument[..<equals])).map { ($0, argument[argument.index(after: equals)...]) }
     }
@@ -22,7 +22,7 @@ struct BeaconAdapter: ExpressibleByArgument {
 extension [BeaconAdapter] {
   /// The radio of each step that has one.
   ///
-  /// - Throws: `ValidationError`, when a step has two or is not the vehicle's.
+  /// - Throws: `ValidationError` when a step has two radios, or when the vehicle has no such step.
   func adapters(of steps: [StepID]) throws -> [StepID: RadioSpec] {
     var adapters: [StepID: RadioSpec] = [:]
     for beacon in self {

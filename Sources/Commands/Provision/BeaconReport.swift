@@ -3,9 +3,9 @@ import Domain
 import Encoding
 import Ranging
 
-/// What a step's beacon has to send, for the person who programs it.
+/// The values that a step's beacon must send, for the person who programs it.
 struct BeaconReport {
-  /// Milliseconds between two frames: Apple requires it of an iBeacon, and ranging counts on it.
+  /// Milliseconds between two frames. Apple requires this interval of an iBeacon, and ranging relies on it.
   private static let interval = 100
 
   let file: VehicleFile
@@ -13,8 +13,8 @@ struct BeaconReport {
   let beacon: IBeacon
 
   /// - Parameters:
-  ///   - minor: replaces the vehicle file's.
-  ///   - measuredPower: replaces the vehicle file's, dBm at 1 m.
+  ///   - minor: replaces the minor in the vehicle file.
+  ///   - measuredPower: replaces the value in the vehicle file, dBm at 1 m.
   init(_ file: VehicleFile, _ step: Step, minor: UInt16?, measuredPower: Int8?) {
     self.file = file
     self.step = step

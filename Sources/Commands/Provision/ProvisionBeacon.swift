@@ -54,8 +54,8 @@ struct ProvisionBeacon: ContextCommand {
       """)
   }
 
-  /// A minor that stays is not for a step whose minors rotate. The vehicle does not accept it as proof, and stepd does
-  /// not start with it in the vehicle file.
+  /// A step with rotating minors must not get a fixed minor: the vehicle would not accept it as proof, and stepd does
+  /// not start when the vehicle file has one.
   private func checkMinorStays(_ file: VehicleFile) throws {
     let controller = "\(Files.parent(of: file.path))/stepd.toml"
     guard let file = try? ControllerFile(reading: controller), file.beacons[step] != nil else { return }

@@ -9,7 +9,8 @@ import StepProtocol
 import SystemIO
 import Terminal
 
-/// The code of a step, a sheet with the codes of all steps, or, without either, the code of the vehicle itself.
+/// Draws the code of a step, a sheet with the codes of all steps, or, without either option, the code of the vehicle
+/// itself.
 struct ProvisionQR: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "qr",
@@ -66,7 +67,7 @@ struct ProvisionQR: ContextCommand {
     format ?? ending.flatMap(CodeFormat.init(ending:)) ?? (sheet ? .pdf : .terminal)
   }
 
-  /// The ending of the output's name, without its point; nil for a name without an ending.
+  /// The extension of the output's name, without its point; nil for a name without one.
   private var ending: String? {
     guard let name = file?.split(separator: "/").last, let point = name.lastIndex(of: "."), point > name.startIndex
     else { return nil }
@@ -96,7 +97,7 @@ struct ProvisionQR: ContextCommand {
     let text: String
     let code: QRCode
 
-    /// What to do, printed below the code.
+    /// The instruction that is printed below the code.
     var instruction: String {
       step == nil ? "scan once: stepctl config import --qr" : "scan to open: stepctl open --by qr"
     }
@@ -118,13 +119,13 @@ struct ProvisionQR: ContextCommand {
         error.exitStatus, error.description,
         hint: "use --vehicle with the operator's folder of the vehicle, or --step for a step's code")
     }
-    // 43 characters and 10 blanks: anything beside them would make the line wider than a terminal.
+    // 43 characters and 10 blanks: with more, the line would be wider than a terminal.
     console.note("signed by the operator; riders compare this key:")
     console.note(key.grouped)
     return Content(step: nil, text: text, code: try QRCode(Array(text.utf8), level: level ?? .low))
   }
 
-  /// The vehicle's file, given as a file, a name, or a folder as for `provision token`.
+  /// The vehicle's file, named by its path, its name, or a folder as in `provision token`.
   private func vehicleFile(_ context: Context) throws -> String {
     try context.settings(vehicle: vehicle.vehicle).vehicleFile()
   }
@@ -156,7 +157,7 @@ struct ProvisionQR: ContextCommand {
     } else if status.st_mode & S_IFMT == S_IFREG {
       try Files.rewrite(path, with: picture)
     } else {
-      // A pipe or a device, as /dev/stdout, stays what it is.
+      // A pipe or a device, such as /dev/stdout, must not be replaced by a file.
       try Descriptor.open(path, O_WRONLY).write(picture, path)
     }
   }
@@ -178,12 +179,12 @@ struct ProvisionQR: ContextCommand {
     return bytes
   }
 
-  /// The step's id stands behind the vehicle's name where its side is not enough.
+  /// The step's id follows the vehicle's name if the side alone is ambiguous.
   private func title(_ name: PDFText, of step: Step) -> PDFText {
     step.id.description == step.side.rawValue ? name : name + PDFText(ascii: ", \(step.id)")
   }
 
-  /// The vehicle's name, or its UUID where the font does not have the name's letters.
+  /// The vehicle's name, or its UUID if the font lacks a letter of the name.
   private func title(_ vehicle: Vehicle, _ console: Console) -> PDFText {
     if let name = PDFText(vehicle.name) { return name }
     console.note(
@@ -206,11 +207,11 @@ struct ProvisionQR: ContextCommand {
   }
 }
 
-/// How a code is drawn.
+/// The format of a code's picture.
 enum CodeFormat: String, CaseIterable, ExpressibleByArgument {
   case terminal, png, svg, pdf
 
-  /// By the ending of a file's name, in lower case.
+  /// Chosen by the file's extension, in lower case.
   init?(ending: String) {
     switch ending {
     case "txt": self = .terminal

@@ -64,7 +64,7 @@ struct ProvisionTag: ContextCommand {
     }
   }
 
-  /// - Parameter withField: opens a reader's field for the body, and closes it afterwards.
+  /// - Parameter withField: switches the reader's field on for the body, and off afterwards.
   func run(
     in context: Context, withField: (Settings, Interruption, (any TagField) throws -> Void) throws -> Void
   ) throws {
@@ -84,7 +84,7 @@ struct ProvisionTag: ContextCommand {
       let field: any TagField = console.trace.map { TracedField(field, $0) } ?? field
       let job = TagJob(
         field: field, vehicle: file.vehicle, step: step, replacesAll: replaceAll, locks: lock, isRehearsal: dryRun,
-        // Where the file lists some, the vehicle refuses all others, except dynamic ones.
+        // If the file lists tags, the vehicle refuses all others, except dynamic ones.
         list: !dryRun && (register || !sdm && !step.tags.isEmpty) ? TagList(path: file.path, step: step.id) : nil,
         dynamicIn: sdm ? place : nil, patience: settings.patience, progress: console.progress)
       if batch {

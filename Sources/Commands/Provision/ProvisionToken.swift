@@ -42,7 +42,7 @@ struct ProvisionToken: ContextCommand {
     completion: LiveCompletion.steps)
   var lists: [StepList] = []
 
-  /// Nil for all.
+  /// Nil for all steps.
   private var steps: [StepID]? { lists.isEmpty ? nil : lists.flatMap(\.ids) }
 
   @Option(
@@ -81,7 +81,7 @@ struct ProvisionToken: ContextCommand {
     let now = context.seconds
     let begin = from?.seconds(after: now) ?? now
     if let device { return try grant(device, from: begin, place, context, console) }
-    // `validate` has seen to that.
+    // `validate` has checked this.
     let rider = rider!
     let device = try deviceKey.map(KeyFile.verificationKey)
     let summary = try place.provisionToken(
@@ -106,7 +106,7 @@ struct ProvisionToken: ContextCommand {
     console.note("try: \(shellCommand("stepctl", "open", "--vehicle", vehicleFile))")
   }
 
-  /// Answers a device's request with one text. The rider's keys stay where they are.
+  /// Answers a device's request with one text. The rider's keys stay on the rider's device.
   private func grant(
     _ device: String, from begin: Int64, _ place: VehicleFolder, _ context: Context, _ console: Console
   ) throws {
@@ -147,7 +147,7 @@ struct ProvisionToken: ContextCommand {
   }
 }
 
-/// Step ids, joined by commas, none twice.
+/// Step ids separated by commas, without repetition.
 struct StepList: ExpressibleByArgument {
   let ids: [StepID]
 
@@ -158,7 +158,7 @@ struct StepList: ExpressibleByArgument {
   }
 }
 
-/// A length of time as people type it: a whole number and one of `s`, `m`, `h`, `d`.
+/// A duration as people type it: a whole number and one of `s`, `m`, `h`, `d`.
 struct Lifetime: ExpressibleByArgument {
   let seconds: Int64
 
@@ -178,7 +178,7 @@ struct Lifetime: ExpressibleByArgument {
   var defaultValueDescription: String { seconds % 86_400 == 0 ? "\(seconds / 86_400)d" : "\(seconds / 3600)h" }
 }
 
-/// A moment as people type it: a date and a time of day, or a time of day alone.
+/// A moment as people type it: a date and a time of day, or only a time of day.
 struct LocalTime: ExpressibleByArgument {
   private let time: tm
   private let hasDate: Bool
@@ -194,7 +194,7 @@ struct LocalTime: ExpressibleByArgument {
     if hasDate {
       guard let day = Self.numbers(parts[0], [4, 2, 2], "-"), day[0] >= 1970 else { return nil }
       (time.tm_year, time.tm_mon, time.tm_mday) = (day[0] - 1900, day[1] - 1, day[2])
-      // What is no day of the calendar would become another one (mktime(3)).
+      // mktime(3) turns an impossible date into another date.
       var normal = time
       guard timegm(&normal) >= 0, normal.tm_mday == time.tm_mday, normal.tm_mon == time.tm_mon else { return nil }
     }
@@ -207,12 +207,12 @@ struct LocalTime: ExpressibleByArgument {
     return parts.map(\.utf8.count) == widths && numbers.count == widths.count ? numbers : nil
   }
 
-  /// Unix time. A time of day is the next one.
+  /// Unix time. A time of day means its next occurrence.
   func seconds(after now: Int64) -> Int64 {
     func made(_ time: tm, daysLater: Int32) -> Int64 {
       var time = time
       time.tm_mday += daysLater
-      // The time zone's rules say whether it is summer time.
+      // The time zone's rules decide whether daylight saving time applies.
       time.tm_isdst = -1
       return Int64(mktime(&time))
     }

@@ -5,7 +5,7 @@ import Encoding
 import Geography
 import Provisioning
 
-/// Where a vehicle stands, as people type it: `48.7758,9.1829,93.5`.
+/// A vehicle's place, as people type it: `48.7758,9.1829,93.5`.
 struct ParkingPlace: ExpressibleByArgument {
   let position: Coordinate
   /// Radians clockwise from north.
@@ -21,11 +21,12 @@ struct ParkingPlace: ExpressibleByArgument {
   }
 }
 
-/// Steps as they are typed: `left`, `left,right`, or with ids of their own, `entry=left`. At most one at each side.
+/// Steps as the user types them: `left`, `left,right`, or with explicit ids, `entry=left`. At most one step at each
+/// side.
 struct StepPlan: ExpressibleByArgument {
   let steps: [Step]
 
-  /// A step on each side, which nobody has to ask for. Their ids are in the form of ids.
+  /// The default: one step on each side. Their ids are valid ids.
   static let leftAndRight = StepPlan(argument: "left,right")!
 
   init?(argument: String) {

@@ -79,7 +79,7 @@ struct ProvisionVehicle: ContextCommand {
     transform: { try FeedAddress($0) })
   var feed: FeedAddress?
 
-  // A place in the south begins with a hyphen.
+  // A southern latitude begins with a hyphen.
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp(
@@ -121,7 +121,7 @@ struct ProvisionVehicle: ContextCommand {
     guard !start || !force && !relocate && !renew && !update && keys == nil else {
       throw ValidationError("--start excludes --force, --relocate, --renew, --update and --keys.")
     }
-    // They would move between ends that nobody has found, and beside a stepd that finds them.
+    // The steps would move between ends that nobody has measured, and while another stepd measures them.
     guard !start || servo == .simulated else {
       throw ValidationError("--start is for servos whose ends are known: find them first, with `stepd --servo`.")
     }
@@ -146,7 +146,7 @@ struct ProvisionVehicle: ContextCommand {
     _ = try beacon.adapters(of: steps.map(\.id))
   }
 
-  /// Whether the command line has no setting of the vehicle.
+  /// Whether the command line sets no property of the vehicle.
   private var isAsDefault: Bool {
     name == nil && uuid == nil && topic == nil && host == .localhost && port == Broker.standardPort
       && plan == nil && servo == .simulated && beacon.isEmpty && operatorFolder == nil && fleet == nil
@@ -202,10 +202,10 @@ struct ProvisionVehicle: ContextCommand {
     _ place: VehicleFolder, _ services: VehicleServices?, _ context: Context, _ console: Console
   ) throws {
     let uuid = uuid ?? .random()
-    // It cannot fail: the steps differ in everything.
+    // This cannot fail: the steps differ in every property.
     let vehicle = try! Vehicle(name: name ?? defaultName, uuid: uuid, steps: steps)
     let adapters = try beacon.adapters(of: steps.map(\.id))
-    // A UUID has no character that a topic must not have.
+    // A UUID has no character that is forbidden in a topic.
     let topic = topic ?? TopicPrefix("vehicles/\(uuid)")!
     let issuer = try issuer(context)
     let (host, port) = try issuer.operatorPlace?.broker() ?? (host, port)
@@ -263,7 +263,7 @@ struct ProvisionVehicle: ContextCommand {
     """
   }
 
-  /// Says what of the vehicle is to be measured, found or mended.
+  /// Says which parts of the vehicle must still be measured, found or repaired.
   private func note(_ adapters: [StepID: RadioSpec], _ place: VehicleFolder, _ console: Console) {
     if feed != nil {
       console.note(
@@ -278,11 +278,11 @@ struct ProvisionVehicle: ContextCommand {
     }
   }
 
-  /// What to type next; nil where nothing is left to do.
+  /// What to type next; nil if nothing is left to do.
   ///
   /// - Parameters:
-  ///   - fleet: the operator of several vehicles, if it has this one.
-  ///   - isStarted: whether systemd runs the broker and stepd already.
+  ///   - fleet: the operator of several vehicles, if this vehicle belongs to one.
+  ///   - isStarted: whether systemd already runs the broker and stepd.
   private func nextSteps(_ fleet: OperatorPlace?, _ place: VehicleFolder, isStarted: Bool) -> String? {
     let controller = shellCommand("stepd", "--config", place.path("stepd.toml"))
     if self.fleet != nil {
@@ -348,7 +348,7 @@ struct ProvisionVehicle: ContextCommand {
     }
   }
 
-  /// Names what others hold that becomes worthless, and has the vehicle's name typed.
+  /// Names the files of others that become worthless, and asks the user to type the vehicle's name.
   private func confirmLoss(of place: VehicleFolder, in fleet: OperatorPlace?, _ context: Context) throws {
     let known = try fleet?.record(of: place.name).loss(now: context.seconds)
     guard let loss = try known ?? place.loss(now: context.seconds) else { return }
@@ -380,10 +380,10 @@ struct ProvisionVehicle: ContextCommand {
       ? "other devices; see `stepctl provision beacon`" : "\(senders.joined(separator: ", ")), minors rotate"
   }
 
-  /// Debian has it where users' PATH does not look.
+  /// Debian installs it in a folder outside the users' PATH.
   static let broker = ["/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto"].first(where: Files.exists) ?? "mosquitto"
 
-  /// Sizes of a car whose steps are at the middle of its sides.
+  /// Dimensions of a car with the steps at the middle of its sides.
   private func trafficGuard(_ feed: FeedAddress) -> ControllerFile.Guard {
     let span = ControllerFile.StepSpan(from: 1.8, to: 2.8, reach: 0.4)
     return ControllerFile.Guard(

@@ -6,17 +6,17 @@ import SystemIO
 import Tags
 import Terminal
 
-/// `provision tag --batch`: one tag after the other, each once. Each tag's line of the table is printed at once.
+/// `provision tag --batch`: writes one tag after the other, each once. Prints each tag's table row immediately.
 struct TagBatch {
   let job: TagJob
-  /// How many tags to write; nil for as many as come.
+  /// How many tags to write; nil for no limit.
   let count: Int?
-  /// How long to wait for each; nil for ever.
+  /// How long to wait for each tag; nil for no limit.
   let limit: Duration?
   let console: Console
 
-  /// Ends at the count, when no tag came in time, at a signal, or with an error that is not of one tag. An error of one
-  /// tag does not stop the others.
+  /// Ends when the count is reached, when no tag came in time, at a signal, or at an error that does not belong to one
+  /// tag. An error of one tag does not stop the batch.
   func run() throws {
     if !console.isJSON { try console.result("uid,step,outcome,chip,changes,locked,registered,reason") }
     var done: Set<TagUID> = []
@@ -40,7 +40,7 @@ struct TagBatch {
           guard let reason = Self.reason(error) else { throw error }
           failed += 1
           try report(target.uid, reason)
-          // The tag's row says in which state it may be.
+          // The tag's row states what the tag may hold now.
           guard Self.isOfTheTag(error) else { throw (error as? TagJob.Unfinished)?.cause ?? error }
           console.note("\(target.uid): \(reason); take it away")
         }
@@ -48,7 +48,7 @@ struct TagBatch {
         try job.field.waitForRemoval(of: target.uid, until: deadline)
       }
     } catch let error as any Failure where error.isInterruption {
-      // This is how a pile of tags ends.
+      // A pile of tags ends with this timeout.
     } catch NFCError.noTag where failed > 0 {
       console.note("\(NFCError.noTag)")
     }
@@ -57,7 +57,7 @@ struct TagBatch {
 
   private var deadline: ContinuousClock.Instant? { limit.map { .now + $0 } }
 
-  /// Waits for a tag that was not done yet.
+  /// Waits for a tag that this batch has not written yet.
   private func next(after done: Set<TagUID>) throws -> NFCTarget {
     let deadline = deadline
     defer { job.progress.clear() }
@@ -71,7 +71,7 @@ struct TagBatch {
     }
   }
 
-  /// Why a tag failed; nil where nothing was written and every other tag would fail too.
+  /// Why a tag failed; nil if nothing was written and every other tag would fail too.
   private static func reason(_ error: any Error) -> String? {
     switch error {
     case let error as TagJob.Unfinished: "\(error.cause); the tag \(error.state)"
@@ -81,12 +81,12 @@ struct TagBatch {
     }
   }
 
-  /// Whether another tag may work.
+  /// Whether another tag may succeed.
   private static func isOfTheTag(_ error: any Error) -> Bool {
     switch error {
     case let error as TagJob.Unfinished: NFCError.isOfTheTag(error.cause)
     case ProvisioningError.tagOfAnotherStep: true
-    // A job itself refuses nothing but a certain tag.
+    // A job refuses only particular tags.
     case is CommandFailure: true
     default: NFCError.isOfTheTag(error)
     }
@@ -99,7 +99,7 @@ struct TagBatch {
         "reason": .string(reason),
       ])
     } else {
-      // RFC 4180: in quotes, and with its own quotes doubled.
+      // RFC 4180: quote the text, and double its own quotes.
       let quoted = reason.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"")
       try console.result("\(uid),\(job.step.id),failed,,,,,\"\(quoted)\"")
     }

@@ -7,27 +7,27 @@ import SystemIO
 import Tags
 import Terminal
 
-/// What `provision tag` does with one tag.
+/// Writes one tag for `provision tag`.
 struct TagJob {
   let field: any TagField
   let vehicle: Vehicle
   let step: Step
   let replacesAll: Bool
   let locks: Bool
-  /// Whether nothing is written.
+  /// Whether this is a dry run that writes nothing.
   let isRehearsal: Bool
-  /// Where to list the tag; nil for nowhere.
+  /// The list to add the tag to; nil for none.
   let list: TagList?
-  /// The vehicle's folder, where a dynamic tag's keys are kept; nil for a plain tag.
+  /// The vehicle's folder, which stores a dynamic tag's keys; nil for a plain tag.
   let dynamicIn: VehicleFolder?
-  /// How long a tag may be away while it is written.
+  /// How long a tag may leave the field while it is written.
   let patience: Duration
   let progress: ProgressLine
 
-  /// A job ended after it had begun to write.
+  /// A job ended after it had started to write.
   struct Unfinished: Failure {
     let uid: TagUID
-    /// In which state the tag may be: `may be empty`
+    /// What the tag may hold now: `may be empty`
     let state: String
     let cause: any Failure
 
@@ -36,7 +36,7 @@ struct TagJob {
     var hint: String? { advice }
     var advice: String { "the tag \(uid) \(state); \(isBroken ? "use another tag" : "run the command again with it")" }
 
-    /// Whether the tag does not take what is written to it, however often.
+    /// Whether the tag rejects every write, however often it is repeated.
     private var isBroken: Bool {
       switch cause {
       case NFCError.refused, NFCError.ignored: true
@@ -45,9 +45,9 @@ struct TagJob {
     }
   }
 
-  /// Waits for a tag, and writes it.
+  /// Waits for a tag, and writes to it.
   ///
-  /// - Parameter tell: is told in which state a signal has left the tag.
+  /// - Parameter tell: receives the state in which a signal has left the tag.
   func run(until deadline: ContinuousClock.Instant, tell: (String) -> Void) throws -> TagReport {
     defer { progress.clear() }
     let target = try field.waitForTag(until: deadline) { left in
@@ -62,10 +62,10 @@ struct TagJob {
     }
   }
 
-  /// Writes the tag that is selected.
+  /// Writes to the selected tag.
   ///
-  /// - Returns: a report also when the tag was written but could not be listed. That is its `failure` then.
-  /// - Throws: `Unfinished` when nobody knows what the tag holds.
+  /// - Returns: a report, also when the tag was written but could not be listed. Then the report has a `failure`.
+  /// - Throws: `Unfinished` when the tag's content is unknown.
   func run(_ target: NFCTarget) throws -> TagReport {
     if let other = vehicle.steps.first(where: { $0.id != step.id && $0.tags.contains(target.uid) }) {
       throw CommandFailure(
@@ -108,7 +108,7 @@ struct TagJob {
         return message(replacing: old)
       }
     } catch NDEFError.tooSmall(let needed, let available) where message(replacing: nil).bytes.count <= available {
-      // Without the tag's other records it would fit.
+      // The label would fit without the tag's other records.
       throw NDEFError.occupied(needed: needed, available: available)
     }
     if locks {
@@ -143,7 +143,7 @@ struct TagJob {
         uid: uid, step: step.id, chip: "NTAG 424 DNA", content: template.uri, changes: changes, unit: .parts,
         isRehearsal: self.isRehearsal, settings: setup.settings)
     }
-    // A rehearsal first, so that no keys are kept for a tag that cannot have them.
+    // A dry run first, so that no keys are stored for a tag that cannot take them.
     let planned = try setUp(isRehearsal: true)
     guard !areTaken || planned.changes == 0 else {
       throw CommandFailure(
@@ -155,7 +155,7 @@ struct TagJob {
 
   private var label: StepLabel { StepLabel(vehicle: vehicle.uuid, step: step.id) }
 
-  /// The label, and after it the tag's other records, except names of steps.
+  /// The label, followed by the tag's other records, except names of steps.
   private func message(replacing old: NDEFMessage?) -> NDEFMessage {
     let ours = NDEFText(label.text).record
     guard let old, !replacesAll else { return NDEFMessage([ours]) }
@@ -182,12 +182,12 @@ struct TagList {
   let path: String
   let step: StepID
 
-  /// Checks that a tag can be added, before anything is written that may be for ever.
+  /// Checks that a tag can be added, before a write that may be permanent.
   ///
-  /// - Throws: `ConfigurationError`, which says why not.
+  /// - Throws: `ConfigurationError` with the reason.
   func check(_ tag: TagUID) throws { _ = try adding(tag, to: Files.read(path)) }
 
-  /// Adds a tag, if the list does not have it.
+  /// Adds a tag that is not in the list yet.
   ///
   /// - Returns: whether the file has changed.
   func add(_ tag: TagUID) throws -> Bool {

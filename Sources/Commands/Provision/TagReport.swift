@@ -4,13 +4,13 @@ import NFC
 import StepProtocol
 import Terminal
 
-/// What was done to a tag.
+/// The result of writing a tag.
 struct TagReport {
   enum Outcome: String {
     case written
-    /// It already held this.
+    /// The tag already held this content.
     case unchanged
-    /// Nothing was to be written.
+    /// Nothing was meant to be written.
     case planned
   }
 
@@ -19,7 +19,7 @@ struct TagReport {
   /// Nil for an unknown chip.
   let chip: String?
   let content: String
-  /// The name of another step or vehicle that was replaced.
+  /// The name of another step or vehicle that this write replaced.
   var former: StepName?
   /// How many units were or would be written.
   let changes: Int
@@ -28,17 +28,17 @@ struct TagReport {
   var isLocked = false
   /// Whether the vehicle file now lists it for the first time.
   var isRegistered = false
-  /// Why the vehicle's folder could not be changed, though the tag was written.
+  /// Why the vehicle's folder could not be changed although the tag was written.
   var failure: (any Error)?
   /// The settings of a dynamic tag's file.
   var settings: [UInt8]?
 
   var outcome: Outcome { isRehearsal ? .planned : changes == 0 ? .unchanged : .written }
 
-  /// Whether the controller must read its files again to know the tag.
+  /// Whether the controller must read its files again before it knows the tag.
   var needsReload: Bool { isRegistered || settings != nil && outcome == .written }
 
-  /// For people.
+  /// Text for people.
   var lines: [String] {
     let tag = "\(uid) (\(chip ?? "unknown chip"))"
     var lines: [String]
@@ -59,7 +59,7 @@ struct TagReport {
     return lines
   }
 
-  /// For people: `it named the right step of 5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90 before`
+  /// Text for people: `it named the right step of 5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90 before`
   var formerName: String? {
     former.map { isRehearsal ? "it names \($0)" : "it named \($0) before" }
   }

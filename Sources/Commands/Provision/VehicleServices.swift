@@ -5,23 +5,23 @@ import Provisioning
 import SystemIO
 import Terminal
 
-/// The services of a vehicle on this computer: its broker, where it has one of its own, and stepd.
+/// The services of a vehicle on this computer: stepd, and the broker if the vehicle has its own.
 struct VehicleServices {
   private struct Service {
     let name: String
-    /// Where its unit looks for its files.
+    /// Where the service's unit looks for its files.
     let folder: String
   }
 
   private static let broker = Service(name: "stepd-broker", folder: "/var/lib/stepd-broker")
   private static let controller = Service(name: "stepd", folder: "/var/lib/stepctl")
-  /// As the unit has it.
+  /// The path that the unit names.
   private static let mosquitto = "/usr/sbin/mosquitto"
 
   private let systemctl: String
   private let services: [Service]
 
-  /// Sees whether they can be started: whatever can be known before anything is made.
+  /// Checks whether the services can start, as far as that can be known before anything is made.
   init(hasBroker: Bool) throws {
     services = hasBroker ? [Self.broker, Self.controller] : [Self.controller]
     guard Files.isFolder("/run/systemd/system"),
@@ -53,8 +53,8 @@ struct VehicleServices {
     }
   }
 
-  /// Copies a vehicle's files to where the units look, has systemd start the services now and at each start of the
-  /// computer, and returns when they run. Where that fails, all of it is taken back.
+  /// Copies a vehicle's files to the folders that the units name, makes systemd start the services now and at each
+  /// boot, and returns when they run. If this fails, it undoes all of it.
   func start(_ vehicle: VehicleFolder, _ interruption: Interruption) throws {
     do {
       for service in services {
@@ -73,7 +73,7 @@ struct VehicleServices {
       for service in services {
         _ = try? asks("disable", "--now", service.name)
         _ = try? asks("reset-failed", service.name)
-        // systemd has moved it there, and left a link, where a service has a user that systemd makes up.
+        // For a service with a dynamic user, systemd has moved the folder there and left a link.
         let moved = "/var/lib/private/\(Files.name(of: service.folder))"
         for copy in [moved, service.folder] { try? VehicleFolder.removeCopy(copy) }
       }
@@ -92,10 +92,10 @@ struct VehicleServices {
 
   var folders: String { services.map(\.folder).joined(separator: " and ") }
 
-  /// - Returns: whether systemctl did it. What it prints is for those who type it.
+  /// - Returns: whether systemctl succeeded. Its output is meant for people who type the command.
   private func asks(_ words: String...) throws -> Bool {
     var child = try ChildProcess(systemctl, arguments: words)
-    // A unit can be longer than what a pipe holds.
+    // A unit can be longer than a pipe's buffer.
     _ = try? Files.readAll(child.output, systemctl)
     return child.wait() == .exited(0)
   }

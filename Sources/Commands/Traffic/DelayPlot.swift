@@ -9,16 +9,16 @@ struct DelayPlot {
 
   private static let size = (width: 900.0, height: 620.0)
   private static let margin = (left: 70.0, right: 20.0)
-  /// Points that are drawn at most, so that a day's recording can be looked at.
+  /// The largest number of points drawn, so that a day's recording stays readable.
   private static let mostPoints = 5000
 
-  /// - Parameter frames: when each came, and its stamp, on one clock.
+  /// - Parameter frames: each frame's arrival and stamp, on one clock.
   init(_ delay: DelayStatistics, _ frames: [(arrival: Double, stamp: Double)], title: String) {
     self.delay = delay
     self.title = title
     let begin = frames.first?.arrival ?? 0
     let all = frames.map { (time: $0.arrival - begin, delay: $0.arrival - $0.stamp) }
-    // Of each part the latest: what counts is how late it can be.
+    // The latest frame of each part, because the largest delay matters.
     let part = max(1, (all.count + Self.mostPoints - 1) / Self.mostPoints)
     points = stride(from: 0, to: all.count, by: part).map { index in
       all[index..<min(index + part, all.count)].max { $0.delay < $1.delay }!
@@ -68,7 +68,7 @@ struct DelayPlot {
     let dots = points.map { "M\(Plot.short(across[$0.time])) \(Plot.short(upward[$0.delay]))h0" }.joined()
     plot.path(dots, Plot.blue, " stroke-width=\"2.5\" stroke-linecap=\"round\"")
     guard let slope = delay.slope else { return }
-    // The line of least squares goes through both means.
+    // The least-squares line goes through both means.
     let middle = points.reduce(0) { $0 + $1.time } / Double(points.count)
     plot.line(
       [0, end].map { time in (across[time], upward[delay.mean + slope.value * (time - middle)]) }, Plot.red)

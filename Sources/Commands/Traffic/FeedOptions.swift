@@ -6,14 +6,14 @@ import Terminal
 import Traffic
 import TrafficFeed
 
-/// Where a feed comes from, and what its bridge has to be told.
+/// The source of a feed, and the place that its bridge needs.
 struct FeedOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp("The feed: wss://HOST[:PORT]/PATH, or file:RECORDING.", valueName: "feed"),
     transform: { try FeedAddress($0) })
   var feed: FeedAddress
 
-  // A place in the south begins with a hyphen.
+  // A southern latitude begins with a hyphen.
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp(
@@ -45,10 +45,10 @@ struct FeedOptions: ParsableArguments {
     }
   }
 
-  /// Seconds for which a command may receive a feed.
+  /// The allowed duration of a feed, seconds.
   private static let durations = 1.0...86_400
 
-  /// - Parameter hint: what else says where to be, for a bridge; nil where that was given.
+  /// - Parameter hint: how else a bridge can get a place; nil if the place was given.
   func check(duration: TimeSpan?, placeBy hint: String? = "give --at") throws {
     if let duration, !Self.durations.contains(duration.seconds) {
       throw ValidationError("--for takes 1 to 86400 seconds.")
@@ -56,9 +56,9 @@ struct FeedOptions: ParsableArguments {
     if case .bridge = feed, at == nil, let hint { throw ValidationError("A bridge needs a place: \(hint).") }
   }
 
-  /// Gives each frame as it comes, until the time is over or the recording ends.
+  /// Passes on each frame when it comes, until the time is over or the recording ends.
   ///
-  /// - Returns: how many frames were left out because they came faster than they were read.
+  /// - Returns: how many frames were dropped because they came faster than they were read.
   func frames(
     for seconds: Double, in context: Context, _ console: Console, _ take: (RecordedFrame) throws -> Void
   ) throws -> Int {
@@ -98,19 +98,19 @@ struct FeedOptions: ParsableArguments {
   }
 }
 
-/// What happens to a feed.
+/// An event of a feed.
 enum FeedEvent {
   case connected
-  /// A frame, and how many were left out before it.
+  /// A frame, and how many frames were dropped before it.
   case frame(RecordedFrame, dropped: Int)
-  /// The recording is at its end.
+  /// The recording has ended.
   case ended(String)
 }
 
-/// A feed that comes on a loop, until it is told to end.
+/// A feed on an event loop, until it is stopped.
 final class RunningFeed {
   private var connection: Registration?
-  /// What comes next of a recording, or is to be told to a bridge.
+  /// The next frame of a recording, or the next message for a bridge.
   private var next: Registration?
 
   fileprivate func connect(_ registration: Registration) { connection = registration }
@@ -123,9 +123,9 @@ final class RunningFeed {
 }
 
 extension FeedOptions {
-  /// Gives what happens as it happens. A recording runs on its own clock.
+  /// Passes on events when they happen. A recording runs on its own clock.
   ///
-  /// - Parameter place: what a bridge is told.
+  /// - Parameter place: the place that the bridge is told.
   func start(
     at place: Coordinate?, on loop: EventLoop, in context: Context, _ interruption: Interruption,
     _ take: @escaping (FeedEvent) throws -> Void

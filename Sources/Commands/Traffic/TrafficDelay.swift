@@ -53,7 +53,7 @@ struct TrafficDelay: ContextCommand {
       try file?.write(frame)
     }
     if dropped > 0 { console.note("\(dropped) frames came faster than they were read, and were left out") }
-    // A frame's own estimate, because clocks drift, and are set. The first frames come before there is one.
+    // Uses the estimate at each frame, because clocks drift and are set. The first frames come before there is one.
     let first = times.lazy.compactMap(\.clocks).first
     let clocks = times.map { $0.clocks ?? first }
     let frames = zip(times, clocks).map { (arrival: $0.received + ($1?.offset ?? 0), stamp: $0.stamp) }

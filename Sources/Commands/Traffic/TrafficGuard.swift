@@ -77,9 +77,9 @@ final class FrameRecorder {
   }
 }
 
-/// A recording of a feed, as FEED.md has it.
+/// A recording of a feed, in the format of FEED.md.
 enum Recording {
-  /// Bytes of the longest one: an hour of a busy road.
+  /// The size limit in bytes: an hour of a busy road.
   static let longest = 1 << 30
 
   static func read(_ path: String) throws -> [RecordedFrame] {
@@ -90,7 +90,7 @@ enum Recording {
   }
 }
 
-/// The frames of a recording, each read when it is asked for: an hour of a busy road takes minutes.
+/// The frames of a recording, each read on demand: an hour of a busy road takes minutes.
 struct RecordingLines {
   private let path: String
   private let lines: [ArraySlice<UInt8>]

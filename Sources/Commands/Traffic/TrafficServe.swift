@@ -52,7 +52,7 @@ struct TrafficServe: ContextCommand {
 
   @OptionGroup var output: OutputOptions
 
-  /// Between two lines of counts.
+  /// The interval between two lines of counts.
   private static let pause = Duration.seconds(10)
 
   func run(in context: Context) throws {
@@ -97,13 +97,13 @@ struct TrafficServe: ContextCommand {
       ending?.cancel()
       isEnding = true
       try process.count()
-      // A program that says nothing does not keep this one.
+      // A silent program must not block this one.
       loop.schedule(at: .now + .seconds(1)) { loop.stop() }
     }
     try loop.run()
   }
 
-  /// Reads a map here, where a mistake in it can be named; the bridge's program reads it again.
+  /// Reads a map here, so that an error can name the mistake; the bridge's program reads it again.
   private static func check(map path: String) throws {
     let bytes = try Files.readRegular(path)
     do throws(FeedFlaw) { _ = try RoadMap(parsing: bytes) } catch {
@@ -111,7 +111,7 @@ struct TrafficServe: ContextCommand {
     }
   }
 
-  /// Gives the bridge the lists of revoked certificates whenever their file changes.
+  /// Sends the lists of revoked certificates to the bridge whenever their file changes.
   private static func follow(
     _ path: String, _ changes: FileWatch, for bridge: BridgeProcess, on loop: EventLoop, _ console: Console
   ) throws {
@@ -123,7 +123,7 @@ struct TrafficServe: ContextCommand {
         watching?.cancel()
         console.note("\(path): its folder is gone; no newer list will count")
       case .changed:
-        // It is being replaced, and counts when it is there.
+        // The file is being replaced; it is read when it is there again.
         if let lists = try? Files.readRegular(path) { try bridge.revoke(lists) }
       }
     }
@@ -139,14 +139,14 @@ struct TrafficServe: ContextCommand {
   }
 }
 
-/// A recording that runs as if it were now, and again from its beginning after its end.
+/// A recording that plays as if live, and repeats from its beginning.
 struct Replayer {
   private let frames: [RecordedFrame]
   private let clocks: Context.Clocks
   private var index = 0
-  /// When this round began, on both clocks.
+  /// The start of this round, on both clocks.
   private var begin: (steady: ContinuousClock.Instant, wall: UnixTime)
-  /// Microseconds from a round's beginning to the next one.
+  /// Microseconds between the beginnings of two rounds.
   private let round: Int64
 
   init(_ frames: [RecordedFrame], clocks: Context.Clocks) {
@@ -154,7 +154,7 @@ struct Replayer {
     self.clocks = clocks
     begin = (clocks.steady(), clocks.wall())
     let length = frames.map { $0.received.microseconds - frames[0].received.microseconds }.max() ?? 0
-    // The usual time between two frames; a recording of one frame is shown 25 times a second.
+    // The usual time between two frames. A recording of one frame is shown 25 times a second.
     round = length + (frames.count > 1 ? max(length / Int64(frames.count - 1), 1000) : 40_000)
   }
 
@@ -163,7 +163,7 @@ struct Replayer {
 
   private var offset: Int64 { max(0, frames[index].received.microseconds - frames[0].received.microseconds) }
 
-  /// The frame that is due, with the time that it would have now.
+  /// The frame that is due, with its time moved to the present.
   mutating func next() -> FeedFrame {
     var frame = frames[index].frame
     frame.bridge = nil

@@ -55,7 +55,7 @@ struct TrafficWatch: ContextCommand {
   }
 }
 
-/// Shows a feed as it comes.
+/// Shows a feed live.
 private final class RoadWatch {
   private let site: TrafficGuard.Site?
   private let title: String
@@ -74,9 +74,9 @@ private final class RoadWatch {
   private var isHinted = false
   private var hasCenter = false
 
-  /// Between two pictures: more than people see, and less than a terminal takes.
+  /// The interval between two pictures: too short for people to notice, long enough for a terminal to draw.
   private static let pause = Duration.milliseconds(80)
-  /// Between two pictures of a road of which nothing is heard.
+  /// The interval between two pictures of a silent road.
   private static let patience = Duration.milliseconds(500)
 
   init(
@@ -110,7 +110,7 @@ private final class RoadWatch {
     try refresh()
   }
 
-  /// Draws from time to time, also when nothing comes.
+  /// Redraws at intervals, also when no frame comes.
   private func refresh() throws {
     try draw()
     loop?.schedule(at: .now + Self.patience) { [weak self] in try self?.refresh() }
@@ -158,7 +158,7 @@ private final class RoadWatch {
     if site != nil {
       picture.center = plane.point(of: plane.origin)
     } else if !places.isEmpty {
-      // What is in the middle of the road changes little from frame to frame.
+      // The objects in the middle of the road change little between frames.
       let sum = places.reduce(Vector.zero, +)
       let middle = sum * (1 / Double(places.count))
       picture.center = hasCenter ? picture.center + (middle - picture.center) * 0.1 : middle
@@ -199,7 +199,7 @@ private final class RoadWatch {
       """
   }
 
-  /// Where there is no terminal: a line a second.
+  /// Without a terminal: a line a second.
   private func line() throws {
     guard now - lastLine >= 1 else { return }
     lastLine = now

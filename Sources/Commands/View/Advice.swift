@@ -16,11 +16,11 @@ enum Advice: Equatable {
   case faceStep(Side)
   case open(Side)
 
-  /// How long the first frame may take, seconds.
+  /// The longest wait for the first frame, seconds.
   private static let patience = 3.0
-  /// How long a rider may take to come closer, seconds.
+  /// The time that a rider may take to come closer, seconds.
   private static let approach = 5.0
-  /// Nearer than this, the distance is not the reason why the rider is not located, metres.
+  /// Below this distance in metres, distance is not the reason why the rider is not located.
   private static let reach = RangingModel.reach
 
   init(_ report: LocationReport) {

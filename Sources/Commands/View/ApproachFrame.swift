@@ -11,7 +11,7 @@ import Terminal
 ///     what to do next, or what becomes of the command
 ///     the keys
 ///
-/// Color never says anything alone. Where there is no room, the picture is left out first, and the advice last.
+/// Color never carries information alone. If there is little room, the picture is left out first, and the advice last.
 struct ApproachFrame {
   private let report: LocationReport
   private let size: Screen.Size
@@ -21,9 +21,9 @@ struct ApproachFrame {
   private let keys: String?
 
   /// - Parameters:
-  ///   - news: what to say in place of the advice.
-  ///   - keys: what the keys do; nil where there are none.
-  ///   - style: gives a text the attributes of a style, where they are wanted.
+  ///   - news: replaces the advice.
+  ///   - keys: what the keys do; nil if there are none.
+  ///   - style: adds the attributes of a style to a text, if they are wanted.
   init(
     _ report: LocationReport, news: String? = nil, keys: String? = nil, size: Screen.Size, glyphs: Glyphs,
     style: @escaping (String, Console.Style) -> String
@@ -37,18 +37,18 @@ struct ApproachFrame {
   }
 
   private var location: Location { report.location }
-  /// One column at either side stays free.
+  /// One column stays free at each side.
   private var width: Int { max(1, size.columns - 2) }
 
-  /// The lines: at most as many as there are rows, each shorter than a row.
+  /// At most as many lines as there are rows, each shorter than a row.
   var lines: [String] {
     let steps = stepLines
-    // Where there is little room, who can see nothing else has no use for keys.
+    // With so little room that nothing else is shown, the keys are useless.
     let keys = size.rows - steps.count > 3 ? self.keys.map { [indented(style(text($0), .dim))] } ?? [] : []
     let spare = size.rows - steps.count - keys.count - 3
     if spare < 0 { return ((spare == -1 ? steps : []) + [confidence, advice]).suffix(size.rows) }
 
-    // With little room, the picture has no empty lines around it.
+    // If there is little room, the picture has no empty lines around it.
     let picture = VehiclePicture(
       location, rows: spare < VehiclePicture.leastRows + 5 ? spare : spare - 3, columns: width, glyphs: glyphs)
     let used = picture?.rows ?? 0
@@ -71,7 +71,7 @@ struct ApproachFrame {
     return indented(style(text(report.vehicle.name, in: room).aligned(to: room), .strong) + "  " + style(time, .dim))
   }
 
-  /// A line for each step, with as many of the columns as fit.
+  /// A line for each step, with as many columns as fit.
   private var stepLines: [String] {
     let name = min(location.readings.map { $0.step.id.description.count }.max() ?? 0, max(5, width - 35))
     // From left to right. The column with the highest rank is left out first.

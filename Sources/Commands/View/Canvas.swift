@@ -1,6 +1,6 @@
 import Terminal
 
-/// A field of characters to draw on, one column each. Whatever lies outside is not drawn.
+/// A grid of characters to draw on, one column each. Anything outside the grid is not drawn.
 struct Canvas {
   private struct Cell {
     var character: Character = " "

@@ -1,16 +1,16 @@
 import Terminal
 
-/// A field to draw shapes on. Where there is Unicode, a character shows two by four dots (the block Braille Patterns,
-/// U+2800), which are about square; else one dot: `#` for areas and `.` for lines.
+/// A field to draw shapes on. With Unicode, a character shows two by four dots (the block Braille Patterns, U+2800),
+/// which are about square. Otherwise it shows one dot: `#` for areas and `.` for lines.
 ///
 /// Places are given in columns: x to the right and y down, so that a row is two columns high.
 struct DotCanvas {
   private struct Cell {
     /// Which of its dots are set.
     var dots: UInt8 = 0
-    /// Whether all of them are of lines.
+    /// Whether all dots belong to lines.
     var isThin = true
-    /// What stands in their place.
+    /// The character that replaces the dots.
     var character: Character?
     var style: Console.Style?
   }
@@ -44,7 +44,7 @@ struct DotCanvas {
     }
   }
 
-  /// - Parameter isThin: whether it is of a line.
+  /// - Parameter isThin: whether the dot belongs to a line.
   mutating func dot(x: Double, y: Double, _ style: Console.Style? = nil, isThin: Bool = false) {
     let (column, row) = ((x * Double(grain.x)).rounded(.down), (y * Double(grain.y) / 2).rounded(.down))
     guard column >= 0, row >= 0, column < Double(columns * grain.x), row < Double(rows * grain.y) else { return }
@@ -59,7 +59,7 @@ struct DotCanvas {
 
   mutating func line(from: (x: Double, y: Double), to: (x: Double, y: Double), _ style: Console.Style? = nil) {
     let way = max(abs(to.x - from.x) * Double(grain.x), abs(to.y - from.y) * Double(grain.y) / 2).rounded(.up)
-    // What is far outside would take for ever.
+    // Drawing a shape far outside would take too long.
     guard way.isFinite, way < 100_000 else { return }
     for step in 0...max(Int(way), 1) {
       let part = Double(step) / max(way, 1)
@@ -67,7 +67,7 @@ struct DotCanvas {
     }
   }
 
-  /// Characters in place of the dots.
+  /// Draws characters over the dots.
   mutating func text(_ text: some StringProtocol, x: Double, y: Double, _ style: Console.Style? = nil) {
     guard (0..<Double(rows * 2)).contains(y), abs(x) < 100_000 else { return }
     for (offset, character) in text.enumerated() {
@@ -97,7 +97,7 @@ struct DotCanvas {
   private func character(_ cell: Cell) -> Character {
     if let character = cell.character { return character }
     if cell.dots == 0 { return " " }
-    // The 256 patterns of Braille begin at U+2800, and all of them are characters.
+    // The 256 Braille patterns begin at U+2800, and all of them are valid characters.
     return glyphs.isUnicode ? Character(UnicodeScalar(0x2800 + UInt32(cell.dots))!) : cell.isThin ? "." : "#"
   }
 }

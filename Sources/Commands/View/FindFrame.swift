@@ -6,8 +6,8 @@ import func Glibc.sin
 
 /// An arrow to a vehicle, for a rider who walks there.
 ///
-/// Upward is where the rider goes; for one who stands it is north, and then the picture says so. There is no arrow
-/// while the receiver has not settled: a wrong one would be worse.
+/// The rider's direction of travel points upward. If the rider stands still, north points upward, and the picture says
+/// so. There is no arrow until the receiver has settled, because a wrong arrow would be worse.
 struct FindFrame {
   private let report: FindReport
   private let keys: String
@@ -50,7 +50,7 @@ struct FindFrame {
       let point = place(step, radius)
       canvas.dot(x: point.x, y: point.y, .dim, isThin: true)
     }
-    // What is up: the rider's course, or north.
+    // The upward direction: the rider's course, or north.
     let course: Double? = report.way.flatMap { way in
       way.turn.flatMap { turn in way.direction.map { $0.bearing - turn } }
     }
@@ -63,7 +63,7 @@ struct FindFrame {
       let tip = place(up, radius - 1)
       canvas.line(from: place(up + 180, radius / 2), to: tip, .good)
       for side in [-1.0, 1] {
-        // The head of the arrow, drawn as several lines so that it is filled.
+        // The arrow's head, drawn as several lines so that it is filled.
         for part in stride(from: 0.0, through: 1, by: 0.1) {
           canvas.line(from: tip, to: place(up + side * 14 * part, radius * 0.72), .good)
         }

@@ -2,24 +2,24 @@ import Domain
 import Encoding
 import Terminal
 
-/// The characters that a view is drawn with. Each takes one column.
+/// The characters of a view. Each is one column wide.
 struct Glyphs: Sendable {
-  /// Whether names may have characters outside ASCII.
+  /// Whether names may contain non-ASCII characters.
   let isUnicode: Bool
   /// The vehicle's outline, with its front at the top.
   let body: Box
-  /// A step that is not faced, one that is, and one at which the rider is located.
+  /// A step that the rider does not face, one that the rider faces, and one at which the rider is located.
   let step: Character
   let facedStep: Character
   let locatedStep: Character
-  /// The way to a step, the zones' edges on it, and the part on which the rider may be.
+  /// The way to a step, the zones' edges on it, and the part where the rider may be.
   let way: Character
   let edge: Character
   let interval: Character
-  /// The rider who is faced with a step, and the one who is located.
+  /// The rider who faces a step, and the rider who is located.
   let leaning: Character
   let decided: Character
-  /// The figure around the rider's mark, from the smallest.
+  /// The figure around the rider's mark, smallest first.
   let riders: [Size]
   let arrow: String
   let ellipsis: String
@@ -30,7 +30,7 @@ struct Glyphs: Sendable {
     let topLeft, topRight, bottomLeft, bottomRight, horizontal, vertical: Character
   }
 
-  /// A figure's rows. The mark replaces the `*`; a space shows what is behind it.
+  /// A figure's rows. The mark replaces the `*`; a space is transparent.
   typealias Size = [String]
 
   static let unicode = Glyphs(
@@ -58,18 +58,18 @@ struct Glyphs: Sendable {
     ],
     arrow: ">", ellipsis: "...", levels: Array("_.:-=+*#"))
 
-  /// Whether a terminal gets UTF-8: the first of these that is set decides (POSIX.1-2017, 8.2).
+  /// Whether a terminal takes UTF-8: the first of these that is set decides (POSIX.1-2017, 8.2).
   static func isUnicode(_ environment: [String: String]) -> Bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty } ?? ""
     let codeset = locale.split(separator: ".", maxSplits: 1).dropFirst().first?.prefix { $0 != "@" } ?? ""
     return ["utf-8", "utf8"].contains(codeset.lowercased())
   }
 
-  /// A text from others, cut to the columns that there are.
+  /// Foreign text, cut to the available columns.
   func text(_ text: String, in room: Int) -> String {
     var text = printable(text)
     if !isUnicode {
-      // Of our own words.
+      // Text of this program.
       text = text.substituting("±", by: "+/-").substituting("°", by: " degrees")
       text = String(text.map { $0.isASCII ? $0 : "?" })
     }

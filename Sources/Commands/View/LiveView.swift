@@ -1,38 +1,38 @@
 import Bluetooth
 import Terminal
 
-/// What a command that keeps going draws on a terminal, one frame over the other.
+/// Draws the frames of a running command on a terminal, each over the last one.
 final class LiveView {
   private let context: Context
   private let console: Console
   let glyphs: Glyphs
   private var screen: Screen?
-  /// What stays on the terminal.
+  /// The lines that stay on the terminal afterwards.
   private var last: [String] = []
   private var notes: [String] = []
 
-  /// - Returns: nil where lines or JSON are to be printed instead.
+  /// - Returns: nil if lines or JSON should be printed instead.
   init?(_ context: Context, _ console: Console, radio: RadioSpec?) {
-    // Of a replay only the last frame would be seen.
+    // Only the last frame of a replay would be seen.
     guard !console.isJSON, radio?.isReplay != true, Screen.canDraw(context) else { return nil }
     self.context = context
     self.console = console
     glyphs = Glyphs.isUnicode(context.environment) ? .unicode : .ascii
   }
 
-  /// Takes the terminal, and its keys where there are some.
+  /// Takes over the terminal, and its keys if there are any.
   ///
-  /// - Returns: what is readable when a key was pressed.
+  /// - Returns: the descriptor that is readable when a key was pressed.
   func takeKeys() -> Int32? {
     let screen = Screen(context, takesKeys: true)
     self.screen = screen
     return screen.keyboard
   }
 
-  /// The keys that were pressed since the last time.
+  /// The keys pressed since the last call.
   var keys: [Character] { screen?.pressed() ?? [] }
 
-  /// Says what is going on. A frame would hide it, so it is said when the terminal is given back.
+  /// Keeps a progress message until the terminal is given back, because a frame would hide it.
   func note(_ line: String) {
     if screen == nil { console.note(line) } else { notes.append(line) }
   }
@@ -40,8 +40,8 @@ final class LiveView {
   /// Draws a frame.
   ///
   /// - Parameters:
-  ///   - last: the lines that stay if this is the last frame; nil for those of the frame.
-  ///   - lines: gives the frame for a size.
+  ///   - last: the lines that stay if this is the last frame; nil for the frame's own lines.
+  ///   - lines: makes the frame for a size.
   func show(last: [String]? = nil, _ lines: (Screen.Size) -> [String]) throws {
     let screen = screen ?? Screen(context)
     self.screen = screen
@@ -50,7 +50,7 @@ final class LiveView {
     try screen.show(frame)
   }
 
-  /// Gives the terminal back, and leaves the last frame's lines on it.
+  /// Gives the terminal back, and prints the last frame's lines on it.
   func close() {
     guard screen != nil else { return }
     screen = nil
@@ -62,8 +62,8 @@ final class LiveView {
 extension RadioSpec {
   var isCapture: Bool { if case .btsnoop = self { true } else { false } }
 
-  /// Whether it is over in a moment: a recording is replayed as fast as it can be read, except at the end of a pipe
-  /// into which somebody still records.
+  /// Whether it ends in a moment: a recording is replayed as fast as it can be read, unless a program still writes to
+  /// it through a pipe.
   var isReplay: Bool {
     if case .btsnoop(let path) = self { path != "-" } else { false }
   }

@@ -1,10 +1,10 @@
 import Encoding
 import Glibc
 
-/// A plot as a picture (SVG 1.1), for a browser or a paper. The same values give the same bytes, and nothing is loaded
-/// from elsewhere.
+/// A plot as a picture (SVG 1.1), for a browser or a paper. Equal values give equal bytes, and the picture loads
+/// nothing from elsewhere.
 struct Plot {
-  /// Colors that people tell apart who see fewer of them (Paul Tol's bright scheme).
+  /// Colors that color-blind people can distinguish (Paul Tol's bright scheme).
   static let (blue, red, green, yellow, grey) = ("#4477aa", "#cc3311", "#228833", "#ccbb44", "#888888")
 
   private let title: String
@@ -33,12 +33,12 @@ struct Plot {
 
   // MARK: - Axes
 
-  /// Where on the page a value stands.
+  /// Maps a value to its place on the page.
   struct Scale {
     let values: ClosedRange<Double>
     let begin: Double
     let end: Double
-    /// Equal ratios are equally long then; the values are positive.
+    /// Gives equal ratios equal lengths; all values must be positive.
     let isLogarithmic: Bool
 
     init(_ values: ClosedRange<Double>, from begin: Double, to end: Double, isLogarithmic: Bool = false) {
@@ -52,11 +52,11 @@ struct Plot {
 
     private func place(_ value: Double) -> Double { isLogarithmic ? log10(value) : value }
 
-    /// Round numbers, at most eight; of a logarithmic scale 1, 2 and 5 times a power of ten.
+    /// Round numbers, at most eight; on a logarithmic scale 1, 2 and 5 times a power of ten.
     func marks(_ factor: Double) -> [Double] {
       if isLogarithmic {
         let powers = Int(log10(values.lowerBound).rounded(.down))...Int(log10(values.upperBound).rounded(.up))
-        // Powers of ten of their own: 0.1 is not 10 to the power of -1 to the last bit.
+        // Literal powers of ten, because 10 to the power of -1 differs from 0.1 in the last bit.
         return powers.flatMap { power in
           [1.0, 2, 5].map { power < 0 ? $0 / pow(10, Double(-power)) : $0 * pow(10, Double(power)) }
         }
@@ -69,7 +69,7 @@ struct Plot {
     }
   }
 
-  /// - Parameter factor: what a value is multiplied by to be shown.
+  /// - Parameter factor: multiplies a value for display.
   mutating func axes(
     _ across: Scale, _ upward: Scale, x: String, y: String, factor: (x: Double, y: Double) = (1, 1)
   ) {
@@ -124,7 +124,7 @@ struct Plot {
       """)
   }
 
-  /// - Parameter isFilled: or else a ring.
+  /// - Parameter isFilled: false draws a ring.
   mutating func dot(
     x: Double, y: Double, color: String, isFilled: Bool, radius: Double = 4, opacity: Double = 1
   ) {
@@ -136,7 +136,7 @@ struct Plot {
       """)
   }
 
-  /// A line from point to point, as they stand on the page.
+  /// A line through the points, in page coordinates.
   mutating func line(_ points: [(x: Double, y: Double)], _ color: String, width: Double = 1.5, dashes: String? = nil) {
     let points = points.map { "\(Self.short($0.x)),\(Self.short($0.y))" }.joined(separator: " ")
     let dashes = dashes.map { " stroke-dasharray=\"\($0)\"" } ?? ""

@@ -3,19 +3,19 @@ import Geography
 import Terminal
 import Traffic
 
-/// What of a road is shown, and how.
+/// Which part of a road is shown, and how.
 struct RoadView {
-  /// The middle of the picture and the direction that is up, radians clockwise from north.
+  /// The middle of the picture, and the upward direction in radians clockwise from north.
   var center = Vector.zero
   var up = 0.0
-  /// Metres that a column is wide.
+  /// The width of a column in metres.
   var scale = 1.0
-  /// Whether the picture stays with the vehicle, or with the road's middle where there is no vehicle.
+  /// Whether the picture follows the vehicle, or the road's middle if there is no vehicle.
   var follows = true
 
   static let scales = 0.1...20.0
 
-  /// What a key does; nil for one that does nothing.
+  /// The action of a key; nil for a key without one.
   enum Key: Equatable {
     case zoomIn, zoomOut, left, right, up, down, follow, turn, quit
 
@@ -34,8 +34,8 @@ struct RoadView {
       }
     }
 
-    /// The keys that were pressed. Of the arrows a terminal sends ESC [ A to D, or ESC O A to D (xterm's "application
-    /// cursor keys").
+    /// The pressed keys. For an arrow a terminal sends ESC [ A to D, or ESC O A to D (xterm's "application cursor
+    /// keys").
     static func all(in characters: [Character]) -> [Key] {
       var keys: [Key] = []
       var rest = characters[...]
@@ -57,7 +57,7 @@ struct RoadView {
     }
   }
 
-  /// - Parameter heading: the vehicle's; nil without a vehicle.
+  /// - Parameter heading: the vehicle's heading; nil without a vehicle.
   mutating func press(_ key: Key, heading: Double?) {
     switch key {
     case .zoomIn: scale = max(scale / 1.5, Self.scales.lowerBound)
@@ -72,24 +72,24 @@ struct RoadView {
     }
   }
 
-  /// By so many columns.
+  /// Moves the picture by this many columns.
   private mutating func pan(right: Double, up: Double) {
     follows = false
     center = Pose(position: center, heading: self.up).outer(point: Vector(x: up * scale, y: right * scale))
   }
 }
 
-/// What came of a feed lately.
+/// The recent frames of a feed.
 struct RoadTraffic {
-  /// Newest frames of the sections, and when they came, seconds of a steady clock.
+  /// The newest frame of each section, and its arrival in seconds of a steady clock.
   private(set) var sections: [String: (frame: FeedFrame, came: Double)] = [:]
   private var arrivals: [Double] = []
-  /// Seconds from the stamp of the last frame until it came; nil before one came.
+  /// Seconds from the last frame's stamp to its arrival; nil before the first frame.
   private(set) var delay: Double?
   private var last: Double?
   private(set) var dropped = 0
 
-  /// Seconds after which a section that is silent is no longer shown, and over which frames are counted.
+  /// Seconds after which a silent section is no longer shown. Frames are counted over the same time.
   static let memory = 2.0
 
   mutating func take(_ frame: FeedFrame, delay: Double, dropped: Int = 0, at now: Double) {
@@ -109,7 +109,7 @@ struct RoadTraffic {
     return Double(arrivals.count) / Self.memory
   }
 
-  /// Seconds since the last frame; nil before one came.
+  /// Seconds since the last frame; nil before the first one.
   func silence(at now: Double) -> Double? { last.map { now - $0 } }
 }
 
@@ -121,7 +121,7 @@ struct RoadTraffic {
 ///     how the feed is
 ///     the keys
 ///
-/// Color never says anything alone: what is serious has a letter.
+/// Color never carries information alone: each serious scenario has a letter.
 struct RoadFrame {
   enum Connection: Equatable {
     case connecting, connected
@@ -140,8 +140,8 @@ struct RoadFrame {
   private let style: (String, Console.Style) -> String
 
   /// - Parameters:
-  ///   - state: how the feed is.
-  ///   - isAlive: whether there is something to rely on.
+  ///   - state: the feed's state.
+  ///   - isAlive: whether the feed can be relied on.
   init(
     _ objects: [RoadObject], _ view: RoadView, on plane: LocalPlane, site: TrafficGuard.Site?, title: String,
     state: String, isAlive: Bool, size: Screen.Size, glyphs: Glyphs, style: @escaping (String, Console.Style) -> String
@@ -160,7 +160,7 @@ struct RoadFrame {
 
   static let keys = "+ - zoom   arrows pan   f follow   n north   q quit"
 
-  /// The lines: at most as many as there are rows, each shorter than a row.
+  /// At most as many lines as there are rows, each shorter than a row.
   var lines: [String] {
     let width = max(1, size.columns - 1)
     func line(_ text: String, _ style: Console.Style? = nil) -> String {
@@ -170,12 +170,12 @@ struct RoadFrame {
     let below = [
       line(Self.legend(of: objects)), line(state, isAlive ? .good : .bad), line(Self.keys, .dim),
     ]
-    // With little room, the state comes first.
+    // If there is little room, the state comes first.
     guard size.rows >= 7 else { return Array([below[1], below[0]].prefix(size.rows)) }
     return [line(title, .strong)] + picture(rows: size.rows - 4, columns: width) + below
   }
 
-  /// How often there is each of the scenarios.
+  /// The number of objects in each scenario.
   static func legend(of objects: [RoadObject]) -> String {
     let kinds = objects.compactMap(\.scenarios.mostSerious)
     let parts = RoadObject.Scenarios.Kind.allCases.map { kind in
@@ -190,7 +190,7 @@ struct RoadFrame {
     var canvas = DotCanvas(rows: rows, columns: columns, glyphs: glyphs)
     let pose = Pose(position: view.center, heading: view.up)
     let middle = (x: Double(columns) / 2, y: Double(rows))
-    /// A place in the plane, as a place on the canvas.
+    /// Converts a place in the plane to a place on the canvas.
     func place(_ point: Vector) -> (x: Double, y: Double) {
       let inner = pose.inner(point: point)
       return (middle.x + inner.y / view.scale, middle.y - inner.x / view.scale)
@@ -205,7 +205,7 @@ struct RoadFrame {
       for dot in canvas.dots(x: left...right, y: top...bottom) where box.distance(to: point(dot)) == 0 {
         canvas.dot(x: dot.x, y: dot.y, style)
       }
-      // Whatever is smaller than a dot is there all the same.
+      // Draws at least one dot for an object smaller than a dot.
       let center = place(box.center)
       canvas.dot(x: center.x, y: center.y, style)
     }
@@ -218,7 +218,7 @@ struct RoadFrame {
       let kind = object.scenarios.mostSerious
       let style: Console.Style? = kind.map { $0 == .wrongWay ? .bad : .strong }
       fill(box, style)
-      // Where it will be in a second.
+      // A line to the place where it will be in a second.
       if object.velocity.length >= 0.3 {
         let front = box.center + box.forward * box.half.x
         canvas.line(from: place(front), to: place(front + object.velocity), style ?? .dim)
@@ -244,7 +244,7 @@ struct RoadFrame {
     return canvas.lines(style: style)
   }
 
-  /// How long a way of a round number of metres is, and where north is.
+  /// The scale, in a round number of metres, and the direction of north.
   private func drawScale(on canvas: inout DotCanvas) {
     let metres = [1.0, 2, 5, 10, 20, 50, 100, 200].first { $0 / view.scale >= 8 } ?? 500
     let y = Double(canvas.rows * 2) - 1
@@ -258,7 +258,7 @@ struct RoadFrame {
 }
 
 extension RoadObject.Scenarios.Kind {
-  /// The letter that stands for it.
+  /// The letter for this scenario.
   var mark: String {
     switch self {
     case .wrongWay: "W"

@@ -4,8 +4,8 @@ import Terminal
 
 /// The table of `scan`: the beacons around a technician, a line each.
 ///
-/// Color never says anything alone. Where there is no room, the least important columns are left out, and the last
-/// beacons.
+/// Color never carries information alone. If there is little room, the least important columns are left out, and the
+/// last beacons.
 struct ScanFrame {
   private let rows: [ScanTable.Row]
   private let table: ScanTable
@@ -15,16 +15,16 @@ struct ScanFrame {
   private let glyphs: Glyphs
   private let style: (String, Console.Style) -> String
 
-  /// The level that is drawn lowest, dBm.
+  /// The lowest level of the scale, dBm.
   private static let lowest = -100
   private static let decibelsPerStep = 8
   private static let leastHistory = 8
   private static let mostHistory = 60
 
   /// - Parameters:
-  ///   - time: seconds of the radio's clock since it was opened.
-  ///   - radio: what the user calls it.
-  ///   - style: gives a text the attributes of a style, where they are wanted.
+  ///   - time: seconds on the radio's clock since it was opened.
+  ///   - radio: the user's name for the radio.
+  ///   - style: adds the attributes of a style to a text, if they are wanted.
   init(
     _ table: ScanTable, rows: [ScanTable.Row], at time: Double, radio: String, size: Screen.Size, glyphs: Glyphs,
     style: @escaping (String, Console.Style) -> String
@@ -47,10 +47,10 @@ struct ScanFrame {
     let text: (ScanTable.Row) -> String
   }
 
-  /// One column at either side stays free.
+  /// One column stays free at each side.
   private var width: Int { max(1, size.columns - 2) }
 
-  /// The lines: at most as many as there are rows, each shorter than a row.
+  /// At most as many lines as there are rows, each shorter than a row.
   var lines: [String] {
     let columns = columns
     let room = size.rows - 4
@@ -86,7 +86,7 @@ struct ScanFrame {
 
   // MARK: - Columns
 
-  /// The columns that fit. The room that is left goes to a whole UUID, if it is enough, and to the history.
+  /// The columns that fit. Remaining room goes to a whole UUID, if it fits, and to the history.
   private var columns: [Column] {
     var columns = [
       Column(rank: 0, title: "beacon", width: 8 + glyphs.ellipsis.columns) {

@@ -1,18 +1,18 @@
 import Domain
 import Ranging
 
-/// The beacons that a technician's radio hears, of any owner.
+/// The beacons that a technician's radio hears, whoever owns them.
 struct ScanTable {
   struct Row {
     let beacon: IBeacon
     let zone: Zone
-    /// The level by which the zone was chosen, else the last frame's, dBm.
+    /// The level that determined the zone, or else the last frame's level, dBm.
     let rssi: Int?
     let history: SignalHistory
     /// Seconds since the last frame.
     let age: Double
 
-    /// Whether it seems to be there still.
+    /// Whether the beacon is probably still there.
     var isHeard: Bool { age <= RangingModel.silence }
   }
 
@@ -28,24 +28,23 @@ struct ScanTable {
       self.frame = frame
       address = advertisement.address
       last = time
-      // The locator turns levels into zones. To it, each beacon is a step of its own. The text
-      // is in the form of an id.
+      // The locator turns levels into zones. It sees each beacon as a separate step, whose id is this text.
       locator = Locator(steps: [Step(id: StepID("beacon")!, side: .left, major: frame.major)])
     }
   }
 
-  /// Seconds after which a silent beacon leaves the table. It fades earlier, when its zone is no longer known.
+  /// Seconds after which a silent beacon leaves the table. It is dimmed earlier, when its zone becomes unknown.
   static let memory = 30.0
-  /// More than there are anywhere. Somebody who invents beacons must not fill the memory.
+  /// More beacons than any place has. The limit keeps invented beacons from filling the memory.
   static let most = 512
 
   private var beacons: [Beacon] = []
 
-  /// How many beacons' frames were heard, and how many other advertisements.
+  /// How many frames came from beacons, and how many other advertisements were heard.
   private(set) var frames = 0
   private(set) var others = 0
 
-  /// - Parameter time: seconds of the radio's clock since it was opened.
+  /// - Parameter time: seconds on the radio's clock since it was opened.
   mutating func hear(_ advertisement: Advertisement, at time: Double) {
     guard let frame = advertisement.iBeacon else {
       others += 1
@@ -61,9 +60,9 @@ struct ScanTable {
     beacons[index].last = time
   }
 
-  /// The beacons that were heard not long ago, sorted by UUID and major, then by when they were first heard.
+  /// The recently heard beacons, sorted by UUID and major, then by when they were first heard.
   ///
-  /// Ask every half second, as with `Locator`.
+  /// Call this every half second, as with `Locator`.
   mutating func rows(at time: Double) -> [Row] {
     beacons.removeAll { time - $0.last > Self.memory }
     return beacons.indices.map { index in
@@ -75,7 +74,7 @@ struct ScanTable {
     }
   }
 
-  /// A beacon may change its minor or its address. One that changed both counts as another.
+  /// A beacon may change its minor or its address. If both change, it counts as another beacon.
   private func place(of frame: IBeacon, from address: DeviceAddress) -> Int? {
     beacons.firstIndex {
       $0.frame.uuid == frame.uuid && $0.frame.major == frame.major

@@ -7,15 +7,15 @@ struct SignalHistory {
     var levels = 0
   }
 
-  /// Seconds that are kept: as many as a wide terminal shows.
+  /// Seconds of history: as many as a wide terminal shows.
   private static let capacity = 64
-  /// The rate is the mean of so many whole seconds.
+  /// The rate is the mean over this many whole seconds.
   private static let rateWindow = 5
 
   /// A ring: a second's place is its number modulo the capacity.
   private var seconds = [Second](repeating: Second(), count: capacity)
   private var first: Double?
-  /// How many frames had an RSSI, in all.
+  /// The number of frames with an RSSI.
   private(set) var readings = 0
 
   /// - Parameters:
@@ -34,17 +34,17 @@ struct SignalHistory {
     }
   }
 
-  /// Frames a second, over the last few whole ones.
+  /// Frames a second, over the last few whole seconds.
   func rate(at time: Double) -> Double {
     let now = Int(time.rounded(.down))
     let heard = (now - Self.rateWindow..<now).reduce(0) { $0 + (self[$1]?.frames ?? 0) }
     let first = first ?? time
     let span = min(Double(Self.rateWindow), Double(now) - first)
-    // At first no second is whole yet; then the time since the first frame counts, one second at least.
+    // Before the first whole second has passed, the time since the first frame counts, at least one second.
     return span < 1 ? Double(heard + (self[now]?.frames ?? 0)) / max(1, time - first) : Double(heard) / span
   }
 
-  /// The mean RSSI of each second up to the current one, dBm; nil for a second without one.
+  /// The mean RSSI of each second up to the current one, dBm; nil for a second without a reading.
   func levels(_ count: Int, at time: Double) -> [Int?] {
     let now = Int(time.rounded(.down))
     return (now - min(count, Self.capacity) + 1...now).map { number in

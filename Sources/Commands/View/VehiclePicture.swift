@@ -5,8 +5,8 @@ import Terminal
 
 /// The vehicle from above with its front upward, and the rider on the way to a step.
 ///
-/// Each step has a scale beside it, logarithmic as radio levels are. The rider stands on the scale of the step that
-/// they face. While they face none, a question mark stands on both.
+/// Each step has a scale beside it, logarithmic like radio levels. The rider stands on the scale of the step that they
+/// face. While the rider faces no step, a question mark stands on both scales.
 struct VehiclePicture {
   static let leastRows = 7
   private static let mostRows = 33
@@ -14,7 +14,7 @@ struct VehiclePicture {
   private static let mostWay = 64
   /// Columns of a step.
   private static let stepWidth = 2
-  // Metres: the scale's ends, the zones' edges on it, and below which distance the rider is drawn largest.
+  // In metres: the scale's ends, the zones' edges on it, and the distance below which the rider is drawn largest.
   private static let nearest = 0.2
   private static let farthest = 20.0
   private static let immediateEdge = 0.5
@@ -24,13 +24,13 @@ struct VehiclePicture {
   let rows: Int
   private let location: Location
   private let glyphs: Glyphs
-  /// Columns of the vehicle, of the way at either side of it, and of free space at the left.
+  /// Columns of the vehicle, of the way at each side of it, and of free space at the left.
   private let body: Int
   private let way: Int
   private let margin: Int
   private let columns: Int
 
-  /// - Returns: nil when there is no room for it.
+  /// - Returns: nil if there is no room for it.
   init?(_ location: Location, rows: Int, columns: Int, glyphs: Glyphs) {
     self.rows = min(rows, Self.mostRows)
     // A vehicle of 2 m by 3.5 m, in characters that are twice as high as wide.
@@ -98,7 +98,7 @@ struct VehiclePicture {
 
   // MARK: - The way
 
-  /// The place on the way for a distance: 0 is the one at the step.
+  /// The place on the way for a distance: 0 is at the step.
   private func place(_ metres: Double) -> Int {
     let share = log(metres / Self.nearest) / log(Self.farthest / Self.nearest)
     return Int((min(max(share, 0), 1) * Double(way - 1)).rounded())
@@ -132,7 +132,7 @@ struct VehiclePicture {
     }
   }
 
-  /// Below the way, around a place on it.
+  /// Draws below the way, around a place on it.
   private func drawLabel(
     _ text: String, at place: Int, _ side: Side, _ style: Console.Style?, on canvas: inout Canvas
   ) {
