@@ -6,7 +6,8 @@ import Terminal
 
 struct AccountDelete: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "delete", abstract: "Delete your account; asks you to type its address.")
+    commandName: "delete", abstract: "Delete your account; asks you to type its address.",
+    usage: "stepctl account delete [<options>]")
 
   @OptionGroup var input: InputOptions
   @OptionGroup var output: OutputOptions
