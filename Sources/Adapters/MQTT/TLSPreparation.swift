@@ -23,6 +23,7 @@ package final class TLSPreparation: Sendable {
       defer { made = nil }
       return made
     }
+    // A TLSContext throws nothing else.
     do { return try made?.result().context } catch { throw error as! MQTTError }
   }
 }
