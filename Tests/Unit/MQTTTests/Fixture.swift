@@ -54,11 +54,11 @@ final class Fixture {
     to broker: Broker, subscribing subscriptions: [String] = [], quality: MQTTConnection.Quality = .one,
     screen: MQTTConnection.Screen? = nil, reconnecting: MQTTConnection.Reconnecting = .never,
     keepAlive: Duration = .seconds(30), patience: Duration = .seconds(5),
-    limits: MQTTConnection.Limits = .init()
+    limits: MQTTConnection.Limits = .init(), preparation: TLSPreparation? = nil
   ) throws -> MQTTConnection {
     let connection = try MQTTConnection(
       broker: broker, keepAlive: keepAlive, subscriptions: subscriptions, quality: quality, screen: screen,
-      reconnecting: reconnecting, patience: patience, limits: limits)
+      reconnecting: reconnecting, patience: patience, limits: limits, preparation: preparation)
     undo { connection.close() }
     return connection
   }

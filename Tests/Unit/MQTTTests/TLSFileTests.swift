@@ -54,6 +54,22 @@ struct TLSFileTests {
     }
   }
 
+  @Test("says it of files that were read ahead, too, and does not mind a preparation that nobody uses")
+  func prepared() throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let identity = Broker.Identity(
+        certificate: try certificates.issue("client").certificate, key: try certificates.issue("other").key)
+      let broker = Broker(
+        host: "127.0.0.1", port: 1, tls: Broker.TLS(authority: certificates.authority, identity: identity))
+      #expect(try TLSPreparation(for: broker) != nil)
+      let preparation = try TLSPreparation(for: broker)
+      try fixture.connect(to: broker, preparation: preparation)
+        .expect(.disconnected(.unusableFile(.key, path: identity.key, .mismatch)))
+      #expect(try TLSPreparation(for: Broker(host: "127.0.0.1", port: 1, tls: nil)) == nil)
+    }
+  }
+
   @Test("says that the key needs a passphrase, and asks for none")
   func encrypted() throws {
     try Fixture.with { fixture in

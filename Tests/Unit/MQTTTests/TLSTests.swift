@@ -186,15 +186,16 @@ struct TLSTests {
     }
   }
 
-  @Test("takes up certificates that were renewed")
-  func renewed() throws {
+  @Test("takes up certificates that were renewed, even if the first attempt was prepared", arguments: [false, true])
+  func renewed(isPrepared: Bool) throws {
     try Fixture.with { fixture in
       let certificates = try Certificates(fixture)
       let server = try certificates.issue("server", alternativeName: "IP:127.0.0.1")
       let stale = try certificates.issue("client", days: -1)
       let mosquitto = try fixture.securedBroker(server, "cafile \(certificates.authority)", "require_certificate true")
       let broker = mosquitto.broker("127.0.0.1", Broker.TLS(authority: certificates.authority, identity: stale))
-      let connection = try fixture.connect(to: broker, reconnecting: .forever)
+      let preparation = isPrepared ? try TLSPreparation(for: broker) : nil
+      let connection = try fixture.connect(to: broker, reconnecting: .forever, preparation: preparation)
       try connection.expect(.disconnected(.refusedByAlert(broker, 45)))
       #expect(try certificates.issue("client") == stale)
       try connection.wait(for: .connected)
