@@ -63,7 +63,8 @@ install_missing() {
     fi
   fi
   echo "installing ${missing[*]}"
-  root+=(env DEBIAN_FRONTEND=noninteractive apt-get -qq)
+  # A fresh Debian may still be installing something by itself.
+  root+=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
   "${root[@]}" update
   "${root[@]}" install --yes --no-install-recommends "${missing[@]}" >/dev/null
 }
