@@ -14,6 +14,7 @@ if compgen -G '.build/deb/stepfleet_*.deb' >/dev/null; then
 fi
 [[ -e ${packages[0]} ]] || { echo 'deb.sh: there are no packages: run make deb' >&2; exit 66; }
 ((EUID == 0)) || { echo 'deb.sh: run as root' >&2; exit 77; }
+command -v debootstrap >/dev/null || { echo 'deb.sh: apt-get install debootstrap first' >&2; exit 77; }
 
 base=${DEBIAN_ROOT:-$(mktemp -d)/base}
 work=$(mktemp -d)
