@@ -59,8 +59,8 @@ run 0 'stepctl locate'
 title '3. Somebody records what is sent to the controller, with its certificate'
 start "mosquitto_sub -h localhost -p $port --cafile car/tls/ca.pem \\
     --cert car/tls/controller.pem --key car/tls/controller.key \\
-    -q 1 -t 'arena2036/rolling_chassis/+/set_position' -F '%t %p' >recorded"
-await broker.log 'Sending SUBACK' 2
+    -i recorder -q 1 -t 'arena2036/rolling_chassis/+/set_position' -F '%t %p' >recorded"
+await broker.log 'Sending SUBACK to recorder'
 
 title '4. The step in front opens'
 run 0 'stepctl open'
