@@ -211,10 +211,9 @@ package struct CommandTyped {
   }
 
   private static func wrong(_ value: String, for parameter: Parameter) -> CommandFailure? {
-    guard !parameter.values.isEmpty, !parameter.values.contains(value) else { return nil }
-    let words = parameter.values.map { "\"\($0)\"" }
-    let list = [words.dropLast().joined(separator: ", "), words.last].compactMap(\.self).filter { !$0.isEmpty }
-      .joined(separator: " or ")
+    guard let last = parameter.values.last, !parameter.values.contains(value) else { return nil }
+    let others = parameter.values.dropLast().map { "\"\($0)\"" }.joined(separator: ", ")
+    let list = others.isEmpty ? "\"\(last)\"" : "\(others) or \"\(last)\""
     let hint = Spelling.nearest(to: value, among: parameter.values).map { "did you mean \"\($0)\"?" } ?? "use \(list)"
     return CommandFailure(.usage, "the value \"\(value)\" is invalid for \"\(parameter.title)\"", hint: hint)
   }

@@ -258,14 +258,9 @@ public struct FleetOperator: Sendable {
 
   /// Revokes tokens and devices. It takes effect for a vehicle when its notice arrives there.
   ///
-  /// - Returns: the affected tokens, by their `jti`; empty if all of them had ended.
+  /// - Returns: the revoked tokens, by their `jti`; empty if all of them had ended.
   public func revoke(_ subjects: [Notice.Subject], now: Int64) throws -> [String] {
-    do { return try place.revoke(subjects, now: now).entries.map(\.id) } catch LedgerError.nothingToRevoke {
-      // If the ledger already has the revocation but the broker's list does not, an earlier write of the list had
-      // failed.
-      try place.writeRevocationList(now: now)
-      return []
-    }
+    do { return try place.revoke(subjects, now: now).entries.map(\.id) } catch LedgerError.nothingToRevoke { return [] }
   }
 
   /// Leaves new notices with the broker, which keeps them for the vehicles, and waits until the broker has them. A

@@ -36,7 +36,7 @@ package final class OperatorDesk: Sendable {
   /// Revokes the subjects. The revocation is recorded when this returns, and published as soon as the broker accepts
   /// it.
   ///
-  /// - Returns: the number of tokens that were still valid and not yet revoked.
+  /// - Returns: the number of revoked tokens that have not ended.
   package func revoke(_ subjects: [Notice.Subject], of vehicles: Set<UUID>, now: Int64) async throws -> Int {
     let jtis = try await perform { try $0.revoke(subjects, now: now) }
     logger.notice("access revoked", metadata: ["tokens": "\(jtis.count)", "vehicles": "\(vehicles.count)"])

@@ -106,10 +106,10 @@ struct Survey {
       evaluation.hear(beacon, rssi: advertisement.rssi, at: advertisement.time)
     }
     guard evaluation.frames > 0 else {
-      let other = others.count == 1 ? others.map { "it has those of \($0): " }.joined() : ""
+      let found = if others.count == 1, let other = others.first { "it has those of \(other): " } else { "" }
       throw CommandFailure(
         .badData, "\(capture.path): no frame of \(vehicle.name) is in it",
-        hint: "\(other)name the vehicle that was recorded with --vehicle, or leave the capture out")
+        hint: "\(found)name the vehicle that was recorded with --vehicle, or leave the capture out")
     }
     try BeaconSearch(vehicle, radio: radio, limit: nil).follow(interruption, tell: console.note) { location, _ in
       evaluation.take(location)

@@ -41,10 +41,7 @@ struct OperatorRevoke: ContextCommand {
       if let token { [.token(token)] } else if let device { [.device(device)] } else {
         tokens.filter { $0.rider == rider && $0.expires > now }.map { .token($0.id) }
       }
-    let (revoked, isListNew): ([Ledger.Entry], Bool)
-    do { (revoked, isListNew) = try operatorPlace.revoke(subjects, now: now) } catch LedgerError.nothingToRevoke {
-      (revoked, isListNew) = try operatorPlace.revokedBefore(subjects, now: now)
-    }
+    let (revoked, isListNew) = try operatorPlace.revoke(subjects, now: now)
     if console.isJSON {
       try console.result([
         "revoked": .array(revoked.map { .string($0.id) }), "until": .integer(revoked.map(\.expires).max() ?? now),

@@ -251,7 +251,8 @@ package struct OperatorPlace: Sendable {
     try change { $0.note(token, key: key.verificationKey.thumbprint, certificate: certificate) }
   }
 
-  /// Revokes subjects that have not ended.
+  /// Revokes subjects that have not ended. If all of them were revoked earlier, the broker's list is written again and
+  /// they can be announced again, because an interrupted run may have told nobody.
   ///
   /// - Returns: the revoked tokens, and whether the broker has a new list of certificates to refuse.
   /// - Throws: `nothingToRevoke`.
@@ -261,26 +262,13 @@ package struct OperatorPlace: Sendable {
     let (entries, isListNew) = try change { ledger in
       let before = ledger.revokedCertificates
       let entries = subjects.flatMap { ledger.withdraw($0, now: now) }
-      guard !entries.isEmpty else { throw LedgerError.nothingToRevoke(path) }
-      return (entries, ledger.revokedCertificates != before)
+      if !entries.isEmpty { return (entries, ledger.revokedCertificates != before) }
+      let earlier = subjects.flatMap { ledger.withdrawn($0, now: now) }
+      guard !earlier.isEmpty else { throw LedgerError.nothingToRevoke(path) }
+      return (earlier, !ledger.revokedCertificates.isEmpty)
     }
     if isListNew { try writeRevocationList(now: now) }
     return (entries, isListNew)
-  }
-
-  /// The tokens that were revoked earlier and have not ended. They can be announced again, because an interrupted run
-  /// may have told nobody.
-  ///
-  /// - Returns: as `revoke` does. The broker's list is written again.
-  /// - Throws: `nothingToRevoke`.
-  package func revokedBefore(
-    _ subjects: [Notice.Subject], now: Int64
-  ) throws -> (entries: [Ledger.Entry], isListNew: Bool) {
-    let ledger = try ledger()
-    let entries = subjects.flatMap { ledger.withdrawn($0, now: now) }
-    guard !entries.isEmpty else { throw LedgerError.nothingToRevoke(path) }
-    try writeRevocationList(now: now)
-    return (entries, !ledger.revokedCertificates.isEmpty)
   }
 
   /// Writes the list of certificates that the broker must refuse.

@@ -76,29 +76,24 @@ private struct Issue {
     _ plan: VehiclePlan, in folder: VehicleFolder, by issuer: VehicleIssuer, brokerOwner: uid_t, now: Int64
   ) throws {
     self.plan = plan
-    if case .publicKeys(let fleet, let imported) = issuer {
+    switch issuer {
+    case .publicKeys(let fleet, let imported):
       (encryption, signing, keys, operatorFiles) = (imported.encryption, imported.signing, [], [])
       tokenKey = try fleet.keys().present.verificationKey
-      (certificates, certificatesEnd) = try Self.certificate(for: plan, in: fleet, imported, now: now)
-      return
-    }
-    let (decryptionKey, ownKey) = (DecryptionKey(), SigningKey())
-    (encryption, signing) = (decryptionKey.encryptionKey, ownKey.verificationKey)
-    keys = [
-      NewFile(VehiclePaths.encryptionKey, decryptionKey.jwk.text + "\n", isPrivate: true),
-      NewFile(VehiclePaths.signingKey, ownKey.jwk.text + "\n", isPrivate: true),
-    ]
-    switch issuer {
+      (certificates, certificatesEnd) = try Self.certificate(for: imported, in: fleet, plan, now: now)
     case .own:
       let key = SigningKey()
+      (encryption, signing, keys) = Self.newKeys()
       tokenKey = key.verificationKey
       (certificates, certificatesEnd) = try about(folder.path) { try Self.certificates(for: plan, now: now) }
       operatorFiles = try Self.operatorFiles(for: plan, key, in: folder, owner: brokerOwner)
-    case .place(let fleet), .publicKeys(let fleet, _):
+    case .place(let fleet):
+      (encryption, signing, keys) = Self.newKeys()
       tokenKey = try fleet.keys().present.verificationKey
-      (certificates, certificatesEnd) = try Self.certificate(for: plan, in: fleet, nil, now: now)
+      (certificates, certificatesEnd) = try Self.certificate(in: fleet, plan, now: now)
       operatorFiles = []
     case .server(let enrol):
+      (encryption, signing, keys) = Self.newKeys()
       let key = try about(folder.path) { try PrivateKey() }
       let request = try about(folder.path) { try CertificateRequest(for: key, name: "controller").der() }
       let admission = try enrol(
@@ -115,6 +110,16 @@ private struct Issue {
       }
       operatorFiles = []
     }
+  }
+
+  /// The keys of a vehicle that is made on this computer, and the files for its private keys.
+  private static func newKeys() -> (EncryptionKey, VerificationKey, [NewFile]) {
+    let (encryption, signing) = (DecryptionKey(), SigningKey())
+    let files = [
+      NewFile(VehiclePaths.encryptionKey, encryption.jwk.text + "\n", isPrivate: true),
+      NewFile(VehiclePaths.signingKey, signing.jwk.text + "\n", isPrivate: true),
+    ]
+    return (encryption.encryptionKey, signing.verificationKey, files)
   }
 
   /// The certificate that a fleet's server has issued, checked, and when it ends.
@@ -142,29 +147,34 @@ private struct Issue {
     return broker.files(access) + [NewFile(VehiclePaths.tokenKey, tokenKey.jwk.text + "\n", isPrivate: true)]
   }
 
-  /// The certificate of a controller of a fleet, and when it ends.
+  /// The certificate for a vehicle whose keys were made on the vehicle, and when it ends.
   private static func certificate(
-    for plan: VehiclePlan, in fleet: OperatorPlace, _ imported: VehicleKeys?, now: Int64
+    for imported: VehicleKeys, in fleet: OperatorPlace, _ plan: VehiclePlan, now: Int64
   ) throws -> ([NewFile], end: Int64) {
     let authority = try VehicleFolder(fleet.path).readAuthority()
-    let role = CertificateRole.controller(of: plan.vehicle.uuid)
-    if let imported {
-      let request = try about("the keys") {
-        try CertificateRequest(der: imported.certificateRequest, name: "controller")
-      }
-      return try about(fleet.path) {
-        let certificate = try authority.issue(role, for: request, now: now, lastingUntil: 0)
-        return (
-          [
-            NewFile(VehiclePaths.authorityCertificate, try authority.certificate.pem()),
-            NewFile(VehiclePaths.controllerCertificate, try certificate.pem()),
-          ], try certificate.end()
-        )
-      }
+    let request = try about("the keys") {
+      try CertificateRequest(der: imported.certificateRequest, name: "controller")
     }
     return try about(fleet.path) {
+      let role = CertificateRole.controller(of: plan.vehicle.uuid)
+      let certificate = try authority.issue(role, for: request, now: now, lastingUntil: 0)
+      return (
+        [
+          NewFile(VehiclePaths.authorityCertificate, try authority.certificate.pem()),
+          NewFile(VehiclePaths.controllerCertificate, try certificate.pem()),
+        ], try certificate.end()
+      )
+    }
+  }
+
+  /// A new key and a certificate for the controller of a fleet's vehicle, and when the certificate ends.
+  private static func certificate(
+    in fleet: OperatorPlace, _ plan: VehiclePlan, now: Int64
+  ) throws -> ([NewFile], end: Int64) {
+    let authority = try VehicleFolder(fleet.path).readAuthority()
+    return try about(fleet.path) {
       let key = try PrivateKey()
-      let certificate = try authority.issue(role, to: key, now: now)
+      let certificate = try authority.issue(.controller(of: plan.vehicle.uuid), to: key, now: now)
       return (
         [
           NewFile(VehiclePaths.authorityCertificate, try authority.certificate.pem()),
