@@ -129,6 +129,18 @@ def test_a_dry_run_writes_nothing_and_asks_nothing(calibrate, folder):
     assert (folder / "van.toml").read_text() == VEHICLE_FILE
 
 
+def test_a_value_that_stays_is_not_said_to_be_better_or_worse(calibrate, folder):
+    # 4 dB less in the pocket: together -59 dBm, which the file has already.
+    record_positions(folder, {"right": -57})
+    arguments = ("--captures", "heard", "--step", "right")
+    ended, told = calibrate(*arguments), calibrate(*arguments, "--json")
+    (step,) = told.json["steps"]
+    assert step["measured_power_dbm"] == step["previous_power_dbm"] == -59
+    assert ended.stdout.splitlines()[-1] == f"right: correct zone {100 * step['right_zone_before']:.0f} %, unchanged"
+    assert "was" not in ended.stdout and not told.json["written"]
+    assert (folder / "van.toml").read_text() == VEHICLE_FILE
+
+
 @pytest.mark.parametrize(("answer", "writes"), [("y", True), ("", True), ("what?\nno", False), ("N", False)])
 def test_it_asks_before_it_writes(calibrate, folder, answer, writes):
     record_positions(folder, {"left": -72, "right": -50})

@@ -404,3 +404,13 @@ def test_a_clock_that_jumps_confuses_nobody(locate):
         assert jump > 0 or not [at for at in reports if at["step"] == "left" and at["elapsed_s"] > 5], jump
         times = [report["elapsed_s"] for report in reports]
         assert times == sorted(times), jump
+
+
+def test_a_clock_that_only_goes_back_never_reads_less_than_zero(locate):
+    """Such a capture ends before its own beginning, and nothing that was heard has a known age."""
+    forward = captures.heard(VEHICLE, {1: HERE, 2: AWAY}, 0, 20)
+    size = len(record(reports(captures.frame(VEHICLE, 1), HERE, 1), 0))
+    backward = b"".join(forward[start : start + size] for start in range(len(forward) - size, -1, -size))
+    for arguments in ((), ("--watch",)):
+        ended = locate(HEADER + backward, *arguments)
+        assert [(report["elapsed_s"], report["located"]) for report in ended.objects] == [(0, False)], arguments

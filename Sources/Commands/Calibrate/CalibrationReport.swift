@@ -57,7 +57,10 @@ struct CalibrationReport {
       let positions = zip(calibration.recordings, calibration.residuals).map { recording, residual in
         "  \(recording.position.title.aligned(to: 18)) \(Self.columns(recording)), \(Self.signed(residual)) dB off"
       }
-      let zones = """
+      let zones =
+        calibration.measuredPower == previous
+        ? "  correct zone \(Self.percent(calibration.before))"
+        : """
           correct zone \(Self.percent(calibration.after)) (was \(Self.percent(calibration.before))), \
         each position judged by the others
         """
@@ -69,9 +72,12 @@ struct CalibrationReport {
   var summary: [String] {
     calibrations.map { calibration in
       let (after, before) = (Self.percent(calibration.after), Self.percent(calibration.before))
-      let isKept = isWritten || calibration.measuredPower == calibration.previousPower
-      return "\(calibration.step.id): correct zone \(after) (\(isKept ? "was" : "now") \(before))"
-        + (isKept ? "" : ", not written")
+      // The values that are fitted to some of the positions may differ from a value that stays: they say nothing of it.
+      guard calibration.measuredPower != calibration.previousPower else {
+        return "\(calibration.step.id): correct zone \(before), unchanged"
+      }
+      return "\(calibration.step.id): correct zone \(after) (\(isWritten ? "was" : "now") \(before))"
+        + (isWritten ? "" : ", not written")
     }
   }
 

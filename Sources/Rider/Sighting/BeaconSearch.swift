@@ -110,7 +110,8 @@ package struct BeaconSearch: StepSearch {
       case .ended(let now):
         // A recording goes on to its own last decision, which is not made twice.
         guard isUndecided else { return }
-        _ = try body(locator.decide(at: max(elapsed - interval, now.seconds(since: base))), 0)
+        // A recording whose clock only goes back ends before its own beginning.
+        _ = try body(locator.decide(at: max(elapsed - interval, now.seconds(since: base), 0)), 0)
         return
       }
     }

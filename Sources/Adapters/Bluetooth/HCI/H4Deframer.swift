@@ -2,7 +2,6 @@
 ///
 /// H4 has no checksum and no mark at the beginning of a packet. So a byte that is not a packet type means that the
 /// stream is not H4 or that bytes were lost, and nothing after it can be trusted.
-/// stream is not H4 or that bytes were lost, and nothing after it can be trusted.
 package struct H4Deframer: Sendable {
   /// A byte at the beginning of a packet that is not a packet type.
   package struct Garbage: Error, Equatable {
