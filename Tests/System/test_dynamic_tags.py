@@ -8,7 +8,7 @@ import pytest
 import libnfc
 import nfcpy_reader
 from chip import Chip
-from native import FREE
+from native import FREE, PERMISSION_DENIED, Refused
 from ntag424 import NTAG424
 from programs import Ended
 from sdm import Mirror
@@ -121,6 +121,53 @@ def test_a_copy_of_its_uid_does_not_get_its_keys(operator, chip):
             )
         assert fake.keys == [FACTORY] * 5
     assert (operator.known, operator.master) == before
+
+
+class LRP(NTAG424):
+    """Which has changed to LRP, and refuses AES (NT4H2421Gx 9.2)."""
+
+    def _authenticate(self, code: int, data: bytes):
+        raise Refused(PERMISSION_DENIED)
+
+
+def factory(*, keys=(), versions=(), rights=0xEEE0, kind=NTAG424) -> NTAG424:
+    """A tag in its factory state but for this; it holds somebody's page."""
+    message = b"".join(ndef.message_encoder([ndef.UriRecord("https://example.org/menu")]))
+    tag = kind(image=len(message).to_bytes(2, "big") + message)
+    for number in keys:
+        tag.keys[number] = b"k" * 16
+    for number in versions:
+        tag.key_versions[number] = 1
+    tag.files[2].rights = rights
+    return tag
+
+
+OTHERS = "the tag was set up before, for something else or with other keys, which are needed to change it"
+
+
+@pytest.mark.parametrize(
+    "tag, error",
+    [
+        (factory(keys=[0]), "key 0 of the tag is not the expected one"),
+        (factory(keys=[1]), "key 1 of the tag is not the expected one"),
+        (factory(keys=[2]), "key 2 of the tag is not the expected one"),
+        (factory(keys=[1], versions=[1]), "key 1 of the tag is not the expected one"),
+        (factory(rights=0xEEEF), OTHERS),
+        (factory(rights=0xEEE3), OTHERS),
+        (factory(rights=0xE000), OTHERS),
+        (factory(kind=LRP), "the tag refused AuthenticateEV2First: status 919D"),
+    ],
+    ids=["key 0", "key 1", "key 2", "key 1 and its version", "settings frozen", "settings of key 3", "write with key 0", "LRP"],
+)
+def test_a_tag_that_another_program_has_set_up_keeps_what_it_holds(tag, error, operator, chip):
+    """Key versions tell nothing: they are what the other program wrote."""
+    chip.place(tag)
+    before = (tag.content(), tag.keys[:], tag.files[2].rights)
+    for arguments in (["--dry-run"], []):
+        ended = operator.provisions(*arguments)
+        assert ended.status == 65 and ended.error.startswith(error)
+        assert chip.counts()["writes"] == 0 and (tag.content(), tag.keys, tag.files[2].rights) == before
+    assert not operator.known and not (operator.vehicle.folder / "operator/tags").exists()
 
 
 def test_a_dry_run_prints_the_settings_and_keeps_no_keys(operator, chip):

@@ -174,6 +174,18 @@ def test_what_other_readers_take_is_read(tag, area, locate, chip, file_vehicle):
     assert ended.json["step"] == "left"
 
 
+def test_a_tag_with_the_names_of_two_steps_names_none(locate, chip, file_vehicle):
+    left, right = (ndef.TextRecord(label(file_vehicle, step)) for step in ("left", "right"))
+    chip.place(holding(left, right))
+    ended = locate()
+    assert ended.status == 3
+    assert ended.error == (
+        f"not located: the tag names both the left step of {file_vehicle.uuid} and the right step of {file_vehicle.uuid}"
+    )
+    chip.place(holding(left, ndef.UriRecord("https://example.org"), left))
+    assert locate("--json").json["step"] == "left"
+
+
 def test_a_step_that_the_vehicle_does_not_have(locate, chip, file_vehicle):
     chip.place(holding(ndef.TextRecord(label(file_vehicle, "rear"))))
     ended = locate()

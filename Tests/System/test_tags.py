@@ -6,6 +6,7 @@ import io
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -380,6 +381,64 @@ def test_a_page_that_an_unknown_chip_does_not_show_is_named(model, first, provis
         ended = provision(*arguments)
         assert (ended.status, ended.error) == (65, f"page {first} of the tag cannot be read")
         assert bytes(tag.memory) == before
+
+
+# NTAG I2C plus, MIFARE Ultralight AES, and a chip that does not tell its version.
+UNKNOWN = {
+    "ntag-i2c": replace(MODELS["ntag213"], version=bytes.fromhex("0004040502021303")),
+    "ultralight-aes": replace(MODELS["ntag213"], version=bytes.fromhex("0004030104000f03")),
+    "ntag203": MODELS["ntag203"],
+}
+
+
+@pytest.mark.parametrize("model", UNKNOWN.values(), ids=UNKNOWN)
+@pytest.mark.parametrize("first", [4, 8, 20])
+def test_a_password_of_an_unknown_chip_costs_no_message(model, first, provision, chip, file_vehicle):
+    others = [ndef.UriRecord("https://example.org/menu"), ndef.TextRecord("hello")]
+    tag = written(Type2(model), *others)
+    tag._first_protected, tag.reset = first, lambda: setattr(tag, "_first_protected", first)
+    chip.place(tag)
+    before = bytes(tag.memory)
+    ended = provision()
+    assert ended.status == 65 and "hint" not in ended.stderr
+    assert re.fullmatch(
+        r"the tag refuses writes to page \d+, as with a password or a lock; nothing was changed", ended.error
+    )
+    assert bytes(tag.memory) == before and records(tag) == others
+
+
+def test_a_message_that_other_readers_refuse_is_given_up_only_when_told(provision, chip, file_vehicle):
+    text = ndef.TextRecord("hello")
+    hello = b"".join(ndef.message_encoder([text]))
+    malformed = {
+        "a second beginning": hello[:1].replace(b"\xd1", b"\x91") + hello[1:] + hello,
+        "2 more bytes behind the last record": hello + b"\0\0",
+        "a payload takes 200 bytes": hello[:2] + b"\xc8" + hello[3:],
+    }
+    for reason, message in malformed.items():
+        for tag in (
+            with_bytes(Type2("ntag213"), (21, bytes([3, len(message)]) + message + b"\xfe")),
+            Type4(image=len(message).to_bytes(2, "big") + message),
+        ):
+            chip.place(tag)
+            before = tag.content()
+            for arguments in ([], ["--dry-run"]):
+                ended = provision(*arguments)
+                assert ended.status == 65 and ended.error.startswith("the tag holds other data, which is not an NDEF message")
+                assert reason in ended.error and ended.error.endswith("; nothing was written")
+                assert "hint: --replace-all gives up" in ended.stderr
+                assert tag.content() == before
+            assert provision("--replace-all").status == 0
+            assert texts(tag) == [label(file_vehicle, "left")]
+
+
+def test_a_type_4_tag_that_refuses_a_write_is_not_to_be_tried_again(provision, chip):
+    tag = Type4()
+    tag.update = lambda offset, data: bytes.fromhex("6982")
+    chip.place(tag)
+    ended = provision()
+    assert (ended.status, ended.error) == (65, "the tag needs a key to write at byte 2")
+    assert "hint: " in ended.stderr and "use another tag" in ended.stderr and "run the command again" not in ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -918,6 +977,19 @@ def test_a_tag_is_listed_where_that_is_wanted(stepctl, parked, chip):
     # Where some are listed, the vehicle takes no others.
     assert run("left", "--json").json["registered"] is True
     assert f'tags = ["{UID}", "{OTHER}"]' in file.read_text()
+
+
+def test_a_random_uid_is_not_listed(stepctl, parked, chip):
+    """The next reading gives another one, so the tag would never be accepted."""
+    tag = Type4(bytes.fromhex("08a1b2c3"))
+    chip.place(tag)
+    file = parked.folder / "vehicle.toml"
+    before = file.read_text()
+    given = ("--step", "left", "--vehicle", file, "--nfc", chip.connection)
+    ended = stepctl("provision", "tag", "--register", *given)
+    assert ended.status == 65 and ended.error.startswith("the tag gives a random UID, by which no vehicle can know it")
+    assert file.read_text() == before and texts(tag) == []
+    assert stepctl("provision", "tag", *given).status == 0
 
 
 def test_a_tag_that_cannot_be_listed_is_not_written(stepctl, parked, chip):

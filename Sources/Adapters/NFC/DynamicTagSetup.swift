@@ -42,7 +42,8 @@ extension TagWriter {
   /// if a tag was taken away in the middle, another run with the same keys completes it.
   ///
   /// - Parameters:
-  ///   - isRehearsal: whether to write nothing, and only find out what would be done and whether it is possible.
+  ///   - isRehearsal: whether to write nothing, and only find out what would be done and whether it is possible. The
+  ///     keys are checked only then, so a rehearsal comes first.
   ///   - isGenuine: whether the tag makes a given URI with these keys.
   /// - Returns: how many parts of the setup were done, or would be; 0 for a tag that is already set up.
   /// - Throws: also for a tag with other keys, because nobody can change it without those keys.
@@ -64,7 +65,11 @@ extension TagWriter {
         let contents = try tag.session.read()
         guard try tag.isNTAG424() else { throw Self.isNoDynamicTag }
         let parts = try tag.missing(setup, contents, isGenuine)
-        if isRehearsal || parts.isEmpty { return isRehearsal ? parts.count : done }
+        if isRehearsal {
+          try tag.check(parts, of: setup)
+          return parts.count
+        }
+        if parts.isEmpty { return done }
         guard fruitless < 3 else { throw Self.hasOtherKeys }
         for (index, part) in parts.enumerated() {
           progress(.written(index, of: parts.count))
@@ -138,6 +143,22 @@ final class NTAG424Tag {
     return parts + [.settings]
   }
 
+  /// Finds out whether the tag has the keys and the rights that all parts need. The key versions do not tell: other
+  /// programs change a key and leave its version at 0.
+  func check(_ parts: [Part], of setup: DynamicTagSetup) throws {
+    if parts.contains(.settings) {
+      let settings = try plain(.getFileSettings(file: DynamicMessageSettings.file)).data
+      guard NTAG424Command.isOpenToSetup(fileSettings: settings) else { throw TagWriter.hasOtherKeys }
+      for (number, key) in [
+        (DynamicMessageSettings.metaReadKey, setup.metaReadKey),
+        (DynamicMessageSettings.fileReadKey, setup.fileReadKey),
+      ] {
+        _ = try authenticate(number, parts.contains(.key(number)) ? Self.factoryKey : key)
+      }
+    }
+    if !parts.isEmpty { _ = try authenticate(0, Self.factoryKey) }
+  }
+
   func perform(_ part: Part, of setup: DynamicTagSetup, _ contents: Type4Contents) throws {
     switch part {
     case .message:
@@ -169,16 +190,16 @@ final class NTAG424Tag {
 
   /// Sends a command that needs the tag's key; the first such command authenticates.
   private func send(_ command: NTAG424Command, ends: Bool = false) throws {
-    var secured = try secured ?? authenticate()
+    var secured = try secured ?? authenticate(0, Self.factoryKey)
     let answer = try session.send(secured.sealed(command))
     try secured.check(answer, to: command, ends: ends)
     self.secured = ends ? nil : secured
   }
 
-  private func authenticate() throws -> NTAG424Session {
+  private func authenticate(_ number: UInt8, _ key: [UInt8]) throws -> NTAG424Session {
     var generator = SystemRandomNumberGenerator()
     let random = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
-    var authentication = NTAG424Authentication(key: Self.factoryKey, number: 0, random: random)
+    var authentication = NTAG424Authentication(key: key, number: number, random: random)
     let proof = try authentication.second(after: session.send(authentication.first))
     return try authentication.session(after: session.send(proof))
   }

@@ -56,6 +56,8 @@ package enum NFCError: Failure, Equatable {
   case unsupportedTag(sak: UInt8)
   /// The tag repeatedly refuses to write a page that should be writable.
   case refused(page: Int)
+  /// The tag, whose chip is unknown, refused to write this page, before anything was changed.
+  case protected(page: Int)
   /// The tag acknowledges writes, but does not store them.
   case ignored
   /// The tag makes dynamic messages, so its own digits would overwrite the written content.
@@ -69,7 +71,7 @@ package enum NFCError: Failure, Equatable {
     case .malformedConnection: .configuration
     case .notPermitted: .noPermission
     case .tagGone, .noAnswer, .otherTag, .refused, .ignored: .inputOutput
-    case .unsupportedTag, .unsupported, .dynamicMessages: .badData
+    case .unsupportedTag, .unsupported, .dynamicMessages, .protected: .badData
     case .noReader, .noSuchPort, .notATerminal, .inUse, .unusablePort, .cannotOpen, .silent, .garbled, .wrongSpeed,
       .unplugged, .failed, .program, .noTag:
       .unavailable
@@ -82,7 +84,7 @@ package enum NFCError: Failure, Equatable {
     case .dynamicMessages: "use --sdm, which sets it up with keys of the vehicle's own, or another tag"
     case .interrupted, .malformedConnection, .noReader, .noSuchPort, .notATerminal, .notPermitted, .inUse,
       .unusablePort, .cannotOpen, .silent, .garbled, .wrongSpeed, .unplugged, .failed, .program, .noTag, .noAnswer,
-      .otherTag, .unsupportedTag, .refused, .ignored, .unsupported:
+      .otherTag, .unsupportedTag, .refused, .protected, .ignored, .unsupported:
       nil
     }
   }
@@ -94,7 +96,7 @@ package enum NFCError: Failure, Equatable {
     switch error {
     case is NDEFError, is NTAG424Error: true
     case NFCError.noAnswer, NFCError.tagGone, NFCError.otherTag, NFCError.unsupportedTag, NFCError.refused,
-      NFCError.ignored, NFCError.dynamicMessages, NFCError.unsupported:
+      NFCError.protected, NFCError.ignored, NFCError.dynamicMessages, NFCError.unsupported:
       true
     default: false
     }
@@ -134,6 +136,8 @@ package enum NFCError: Failure, Equatable {
       "another tag came back, \(found) in place of \(expected); nothing was written to it"
     case .unsupportedTag(let sak): "not an NDEF tag: it is neither of Type 2 nor of Type 4 (SAK \(hexadecimal([sak])))"
     case .refused(let page): "the tag does not take what is written to page \(page)"
+    case .protected(let page):
+      "the tag refuses writes to page \(page), as with a password or a lock; nothing was changed"
     case .ignored: "the tag does not hold what is written to it"
     case .dynamicMessages:
       "the tag makes dynamic messages (SDM), which would overwrite the step's name; nothing was written"

@@ -51,7 +51,7 @@ package struct TagWriter {
   /// Writes a message, and reads it back.
   ///
   /// - Parameters:
-  ///   - replacingAll: whether other data after the old message may be lost.
+  ///   - replacingAll: whether other data may be lost: what follows the old message, and a malformed message.
   ///   - isRehearsal: whether to write nothing, and only find out what would be written and whether it is possible.
   ///   - compose: makes the new message from the tag's message; nil if the tag has none, or a malformed one.
   /// - Throws: `NDEFError.readOnly`, `tooSmall` and so on, before anything is written.
@@ -71,19 +71,19 @@ package struct TagWriter {
         case .read(let pages): return .read(pages: pages)
         case .done(let found): old = found
         }
-        let new = message ?? compose(old.flatMap { try? NDEFMessage(parsing: $0) })
+        let new = try message ?? compose(old.flatMap { try Self.parsed($0, replacingAll: replacingAll) })
         message = new
         chip = known?.name
         do {
-          return try Type2Plan.write(new, to: memory, chip: known, replacingAll: replacingAll).map { $0.parts }
+          return try Type2Plan.write(new, to: memory, chip: known, replacingAll: replacingAll)
         } catch  where old == new.bytes {
           // A tag that already has the message need not be writable.
-          return .done([])
+          return .done(Type2Plan(memory: memory))
         }
       }
     case .type4:
       changes = try writeType4(isRehearsal: isRehearsal) { old in
-        let new = message ?? compose(old)
+        let new = try message ?? compose(Self.parsed(old, replacingAll: replacingAll))
         message = new
         return new
       }
@@ -108,7 +108,7 @@ package struct TagWriter {
       throw NFCError.unsupported("this is a Type 4 tag: stepctl can lock tags of Type 2 only")
     }
     _ = try carryOut(isRehearsal: isRehearsal) { memory, chip in
-      try Type2Plan.lock(memory, chip: chip).map { $0.parts }
+      try Type2Plan.lock(memory, chip: chip)
     }
   }
 
@@ -119,27 +119,52 @@ package struct TagWriter {
     do { return try Type2Layout.read(memory).map { $0.message } } catch { return .done(nil) }
   }
 
+  /// The message; nil if there is none, or if it is malformed and all of it may be replaced.
+  ///
+  /// - Throws: `otherContent` for bytes that are no message, which cannot be kept beside a new one.
+  private static func parsed(_ bytes: [UInt8], replacingAll: Bool) throws(NDEFError) -> NDEFMessage? {
+    if bytes.isEmpty { return nil }
+    do throws(NDEFError) {
+      return try NDEFMessage(parsing: bytes)
+    } catch {
+      guard case .malformedMessage(let reason, let offset) = error else { throw error }
+      if replacingAll { return nil }
+      throw .otherContent(reason, offset: offset)
+    }
+  }
+
   /// - Returns: how many pages were written, or in a rehearsal would be.
   private func carryOut(
     isRehearsal: Bool = false,
-    _ planning: (Type2Memory, Type2Chip?) throws -> Type2Step<[ArraySlice<Type2Plan.Write>]>
+    _ planning: (Type2Memory, Type2Chip?) throws -> Type2Step<Type2Plan>
   ) throws -> Int {
     var written = 0
     var fewest = Int.max
     // The page that last refused or ignored a write.
     var refused: Int?
+    // Whether that was before anything was changed.
+    var isUnchanged = false
     return try persevere { failures in
       var session = try Type2Session(field, target, isToBeWritten: true)
       while true {
-        let parts = try session.finish(planning)
-        let count = parts.joined().count
+        let plan = try session.finish(planning)
+        let parts = plan.parts
+        let count = plan.writes.count
         if isRehearsal { return count }
         guard let first = parts.first?.first else { return written }
         if count < fewest {
           fewest = count
           failures = 0
         }
-        guard failures < Self.mostFailures else { throw NFCError.refused(page: refused ?? first.page) }
+        guard failures < Self.mostFailures else {
+          let page = refused ?? first.page
+          throw isUnchanged ? NFCError.protected(page: page) : NFCError.refused(page: page)
+        }
+        if let probe = plan.probe {
+          (refused, isUnchanged) = (probe.page, true)
+          try session.write(probe.bytes, to: probe.page)
+        }
+        (refused, isUnchanged) = (nil, false)
         var ignored: Int?
         for part in parts where ignored == nil {
           for (index, write) in zip(part.indices, part) {
@@ -162,7 +187,7 @@ package struct TagWriter {
   }
 
   private func writeType4(
-    isRehearsal: Bool, _ compose: (NDEFMessage?) -> NDEFMessage
+    isRehearsal: Bool, _ compose: ([UInt8]) throws -> NDEFMessage
   ) throws -> Int {
     var written = 0
     // Another kind of tag need not answer a question that only an NTAG 424 DNA understands.
@@ -171,7 +196,7 @@ package struct TagWriter {
       let session = Type4Session(field)
       while true {
         let contents = try session.read()
-        let message = compose(try? NDEFMessage(parsing: contents.message))
+        let message = try compose(contents.message)
         if contents.message == message.bytes { return written }
         if questions > 0 {
           questions -= 1

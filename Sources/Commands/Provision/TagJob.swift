@@ -39,7 +39,7 @@ struct TagJob {
     /// Whether the tag rejects every write, however often it is repeated.
     private var isBroken: Bool {
       switch cause {
-      case NFCError.refused, NFCError.ignored: true
+      case NFCError.refused, NFCError.ignored, NDEFError.refused: true
       default: false
       }
     }
@@ -71,6 +71,11 @@ struct TagJob {
       throw CommandFailure(
         .configuration, "the tag \(target.uid) is listed as one of the \(other.id) step's; nothing was written",
         hint: "use another tag, or remove this one from the vehicle file")
+    }
+    if list != nil, target.uid.isRandom {
+      throw CommandFailure(
+        .badData, "the tag gives a random UID, by which no vehicle can know it; nothing was written",
+        hint: "use another tag; a step with a list of tags accepts no others")
     }
     try list?.check(target.uid)
     defer { progress.clear() }

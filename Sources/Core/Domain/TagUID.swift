@@ -18,6 +18,9 @@ public struct TagUID: Hashable, Sendable, CustomStringConvertible {
     self.init(bytes)
   }
 
+  /// Whether it is new whenever the tag comes into a field (ISO/IEC 14443-3, 6.5.4: four bytes, the first 08h).
+  public var isRandom: Bool { bytes.count == 4 && bytes[0] == 0x08 }
+
   /// In upper case, as NXP's tools and tags write it.
   public var description: String { hexadecimal(bytes) }
 }

@@ -19,6 +19,8 @@ public struct StepName: Hashable, Sendable {
     case malformed(String)
     case otherVehicle(UUID, notOf: String)
     case noSuchStep(vehicle: String)
+    /// A tag with the names of several steps.
+    case twoSteps(StepName, StepName)
 
     public var description: String {
       switch self {
@@ -26,6 +28,7 @@ public struct StepName: Hashable, Sendable {
       case .namesNoStep: "holds something else than the name of a step"
       case .malformed(let reason): "holds \(reason)"
       case .otherVehicle(let uuid, let name): "is another vehicle's (\(uuid)), not one of \(printable(name))"
+      case .twoSteps(let first, let second): "names both \(first) and \(second)"
       case .noSuchStep(let name): "names a step that \(printable(name)) does not have"
       }
     }
@@ -44,14 +47,20 @@ public struct StepName: Hashable, Sendable {
   }
 
   /// Reads a tag: its first record that is meant to name a step.
+  ///
+  /// - Throws: `twoSteps` if a record behind it names another step, because such a tag does not tell where it is.
   public init(tag message: NDEFMessage) throws(Problem) {
     if message.isEmpty { throw .isEmpty }
+    var found: StepName?
     for record in message.records {
-      guard let name = try StepName(record: record) else { continue }
-      self = name
-      return
+      if let found {
+        guard let other = try? StepName(record: record), !found.isSameStep(as: other) else { continue }
+        throw .twoSteps(found, other)
+      }
+      found = try StepName(record: record)
     }
-    throw .namesNoStep
+    guard let found else { throw .namesNoStep }
+    self = found
   }
 
   /// Reads one record of a tag; nil if it is not meant to name a step.
@@ -98,6 +107,20 @@ public struct StepName: Hashable, Sendable {
     switch form {
     case .label(let label): label.vehicle
     case .dynamicTag(let tag): tag.vehicle
+    }
+  }
+
+  /// Whether both can name the same step. An id and the prototype's number may be one step's; only the vehicle knows.
+  private func isSameStep(as other: StepName) -> Bool {
+    guard vehicle == other.vehicle else { return false }
+    return if let id, let other = other.id { id == other } else { id != other.id || content == other.content }
+  }
+
+  /// Nil for a number.
+  private var id: StepID? {
+    switch form {
+    case .dynamicTag(let tag): tag.step
+    case .label(let label): if case .id(let id) = label.step { id } else { nil }
     }
   }
 

@@ -40,6 +40,9 @@ import Testing
     #expect(try tag(uri("https://example.org"), text("Hello"), .empty, text(label), uri(Self.uri)).content == label)
     #expect(throws: StepName.Problem.namesNoStep) { try tag(uri("https://example.org"), text("Hello")) }
     #expect(throws: StepName.Problem.isEmpty) { try tag() }
+    let right = "stepctl:\(Self.uuid)/right"
+    #expect(throws: StepName.Problem.self) { try tag(text(label), text(right)) }
+    #expect(throws: StepName.Problem.self) { try tag(uri(Self.uri), text(right)) }
     // A label may stand in a URI record as well; JSON in one and a dynamic tag's URI in a Text record are neither.
     #expect(try tag(uri(label)) == tag(text(label)))
     let json = "{\"uuid\":\"\(Self.uuid)\",\"stepId\":\"left\"}"

@@ -25,6 +25,8 @@ public enum NDEFError: Failure, Hashable, Sendable {
   case tooSmall(needed: Int, available: Int)
   /// The message would fit if there were no other data behind the old message.
   case occupied(needed: Int, available: Int)
+  /// The tag's message is malformed, so nothing of it can be kept beside a new one; the offset is within the message.
+  case otherContent(String, offset: Int)
   /// The tag declares itself read-only.
   case readOnly
   /// Writing needs a secret.
@@ -53,7 +55,7 @@ public enum NDEFError: Failure, Hashable, Sendable {
 
   public var hint: String? {
     switch self {
-    case .occupied: "--replace-all gives up the other data"
+    case .occupied, .otherContent: "--replace-all gives up the other data"
     case .passwordProtected: "use another tag, or remove the password with the program that set it"
     case .mirrored: "use another tag, or switch the mirror off with the program that set it"
     case .malformedMessage, .malformedRecord, .notFormatted, .notNDEF, .unsupportedVersion, .malformedTag, .noMessage,
@@ -76,6 +78,8 @@ public enum NDEFError: Failure, Hashable, Sendable {
     case .unreadable(let access): "the tag cannot be read without a secret (access \(hexadecimal([access])))"
     case .tooSmall(let needed, let available):
       "the tag is too small: the message takes \(needed) bytes, and \(available) fit"
+    case .otherContent(let reason, let offset):
+      "the tag holds other data, which is not an NDEF message (byte \(offset): \(reason)); nothing was written"
     case .occupied(let needed, let available):
       "the tag holds other data: the message takes \(needed) bytes, and \(available) fit unless it is replaced"
     case .readOnly: "the tag is read-only"

@@ -73,6 +73,15 @@ package struct NTAG424Command: Sendable {
     fileSettings.count >= 7 && fileSettings[1] & 0x40 != 0
   }
 
+  /// Whether everybody may write the file, and key 0 may change its settings (8.2.3.3 and 10.7.2, table 73:
+  /// AccessRights, low byte first: ReadWrite and Change, then Read and Write).
+  package static func isOpenToSetup(fileSettings: [UInt8]) -> Bool {
+    guard fileSettings.count >= 7 else { return false }
+    let everybody: UInt8 = 0x0E
+    let canWrite = fileSettings[2] >> 4 == everybody || fileSettings[3] & 0x0F == everybody
+    return canWrite && fileSettings[2] & 0x0F == 0
+  }
+
   /// 10.7.1
   package static func changeFileSettings(file: UInt8, _ settings: [UInt8]) -> NTAG424Command {
     NTAG424Command("ChangeFileSettings", 0x5F, header: [file], data: settings)

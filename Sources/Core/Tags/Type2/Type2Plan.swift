@@ -21,8 +21,13 @@ package struct Type2Plan: Hashable, Sendable {
   private var ends: [Int] = []
   /// The tag's known content after the writes.
   package private(set) var memory: Type2Memory
+  /// A page to write as it is, before anything else. Nobody knows which pages an unknown chip protects; if a password
+  /// protects one that must change, it also protects the last of them, and the tag refuses this write. Nil if the chip
+  /// is known, if there is no message that could be lost, or if such a write, torn, could damage it.
+  package private(set) var probe: Write?
 
-  init(memory: Type2Memory) { self.memory = memory }
+  /// Without any writes.
+  package init(memory: Type2Memory) { self.memory = memory }
 
   /// The longest message that fits in `size` bytes of the data area, bytes. Tag and length take two bytes, or four if
   /// the length is 255 or more (Type 2 Tag 1.1, 2.3).
@@ -165,10 +170,28 @@ extension Type2Plan {
     try plan.put(wanted.map { $0.address == length ? (length, 0) : $0 })
     plan.endPart()
     try plan.put([(length, content[1])])
+    if chip == nil, let end = endOfMessage(old) {
+      plan.probe = try probe(of: plan.writes, behind: place.addresses[end - 1], memory)
+    }
     try plan.checkPassword(before: memory, chip: chip)
     try checkMirror(wanted.map(\.address), memory, chip)
     try plan.checkLocks(before: memory, chip: chip, end: 16 + size, reserved: place.lockBytes)
     return plan
+  }
+
+  /// How many of these bytes, which begin with a block, belong to it; nil if it is no message, is empty, or is longer.
+  private static func endOfMessage(_ bytes: [UInt8]) -> Int? {
+    guard bytes.count >= 4, bytes[0] == Type2TLV.Tag.message, bytes[1] > 0 else { return nil }
+    let end = bytes[1] < 0xFF ? 2 + Int(bytes[1]) : 4 + Int(bigEndianBytes: bytes[2..<4])
+    return end <= bytes.count ? end : nil
+  }
+
+  /// The last page that changes, as it is; nil if it is not behind this address.
+  private static func probe(
+    of writes: [Write], behind address: Int, _ memory: Type2Memory
+  ) throws(Type2Stop) -> Write? {
+    guard let page = writes.map(\.page).max(), page > address / Type2Memory.pageSize else { return nil }
+    return Write(page: page, bytes: try memory.page(page))
   }
 
   /// Throws if the chip's mirror covers a part of the message, or of anything before it, which readers need to find the
