@@ -58,8 +58,8 @@ def scan(stepctl, tmp_path):
         (b"", "it is empty"),
         (b"rubbish" * 100, "it does not begin with `btsnoop`"),
         (b"BTSNOOP\0" + HEADER[8:], "it does not begin with `btsnoop`"),
-        (b"\xd4\xc3\xb2\xa1" + bytes(100), "it is pcap"),
-        (b"\x0a\x0d\x0d\x0a" + bytes(100), "it is pcapng"),
+        (b"\xd4\xc3\xb2\xa1" + bytes(100), "it is pcap, which `editcap -F btsnoop` can convert"),
+        (b"\x0a\x0d\x0d\x0a" + bytes(100), "it is pcapng, which `editcap -F btsnoop` can convert"),
         (b"\x1f\x8b" + bytes(100), "it is gzip"),
         (b"btsnoop\0" + struct.pack(">II", 2, 1002), "its version is 2, and only version 1 is known"),
         (

@@ -163,9 +163,9 @@ struct BTSnoopDecoderTests {
     "refuses other files, and says what they are",
     arguments: [
       ([], "it is empty"),
-      ([0x0A, 0x0D, 0x0D, 0x0A, 0x1C, 0, 0, 0], "it is pcapng"),
-      ([0xD4, 0xC3, 0xB2, 0xA1, 2, 0, 4, 0], "it is pcap"),
-      ([0xA1, 0xB2, 0x3C, 0x4D, 0, 2, 0, 4], "it is pcap"),
+      ([0x0A, 0x0D, 0x0D, 0x0A, 0x1C, 0, 0, 0], "it is pcapng, which `editcap -F btsnoop` can convert"),
+      ([0xD4, 0xC3, 0xB2, 0xA1, 2, 0, 4, 0], "it is pcap, which `editcap -F btsnoop` can convert"),
+      ([0xA1, 0xB2, 0x3C, 0x4D, 0, 2, 0, 4], "it is pcap, which `editcap -F btsnoop` can convert"),
       ([0x1F, 0x8B, 8, 0], "it is gzip"),
       (Array("snoop\0\0\0".utf8), "it does not begin with `btsnoop`"),
       (Array("> 04 3E 27 02 01".utf8), "it does not begin with `btsnoop`"),

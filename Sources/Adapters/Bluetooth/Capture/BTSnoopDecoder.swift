@@ -127,6 +127,7 @@ package struct BTSnoopDecoder: Sendable {
       ([0x1F, 0x8B], "gzip"), ([0x50, 0x4B, 0x03, 0x04], "zip"),
     ]
     let name = others.first { buffer.bytes.starts(with: $0.magic) }?.name
-    return name.map { "it is \($0)" } ?? "it does not begin with `btsnoop`"
+    guard let name else { return "it does not begin with `btsnoop`" }
+    return name.hasPrefix("pcap") ? "it is \(name), which `editcap -F btsnoop` can convert" : "it is \(name)"
   }
 }
