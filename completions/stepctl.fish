@@ -236,7 +236,7 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "ste
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl" -eq 1' -fa 'operator' -d 'See what was handed out, take it back, and change keys.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl" -eq 1' -fa 'traffic' -d 'Run, show, measure and record a traffic feed, and try a guard on it.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl" -eq 1' -fa 'help' -d 'Show subcommand help information.'
-complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl open" wait' -l 'wait' -d 'How long to wait while something on the road comes towards the step (default: 20).' -rfka ''
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl open" wait' -l 'wait' -d 'How long to wait while something on the road comes towards the step, as 20s or 2m (default: 20).' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl open"' -l 'import' -d 'Add the vehicle first from what your operator gave you: a file, a picture of its codes, or - (standard input).' -rF
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl open" -eq 1' -fka 'left right facing'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl open" side' -l 'side' -d 'The side as an option, in place of the argument.' -rfka 'left right facing'

@@ -22,6 +22,12 @@ package struct CommandTyped {
     "--vehicle": true, "--radio": true, "--nfc": true, "--timeout": true,
   ]
 
+  /// Whether an option of every command takes a value; nil for another option. `-qv` is two of them.
+  private static func takesValueAnywhere(_ name: String) -> Bool? {
+    if let known = anywhere[name] { return known }
+    return name.utf8.count > 2 && name.first == "-" && name.dropFirst().allSatisfy { "qv".contains($0) } ? false : nil
+  }
+
   package init(_ root: any ParsableCommand.Type, _ arguments: [String]) {
     self.root = root
     self.arguments = arguments
@@ -51,7 +57,7 @@ package struct CommandTyped {
     var count = 0
     while count < arguments.count, arguments[count].hasPrefix("-") {
       let name = String(arguments[count].prefix { $0 != "=" })
-      guard let takesValue = Self.anywhere[name] else { return [] }
+      guard let takesValue = Self.takesValueAnywhere(name) else { return [] }
       count += takesValue && name == arguments[count] ? 2 : 1
     }
     guard count < arguments.count else {
@@ -129,7 +135,9 @@ package struct CommandTyped {
     }
   }
 
-  private var parameters: [Parameter]? {
+  private var parameters: [Parameter]? { Self.parameters(of: command) }
+
+  private static func parameters(of command: any ParsableCommand.Type) -> [Parameter]? {
     let description = try? JSON(parsing: Array(command._dumpHelp().utf8), maximumDepth: 64)
     return description?["command"]?["arguments"]?.array?.compactMap(Parameter.init)
   }
@@ -157,7 +165,7 @@ package struct CommandTyped {
       }
       let name = String(Self.name(of: word))
       // These words may stand before a command, so the mistake is behind them.
-      if isGroup, words == 0, let takesValue = Self.anywhere[name] {
+      if isGroup, words == 0, let takesValue = Self.takesValueAnywhere(name) {
         if takesValue, name == word { _ = rest.popFirst() }
         continue
       }
@@ -201,10 +209,17 @@ package struct CommandTyped {
     let isBeforeCommands = isGroup && words == 0
     let near = Spelling.nearest(to: name, among: names + (isBeforeCommands ? Self.anywhere.keys.sorted() : []))
     var hint = near.map { "did you mean \"\($0)\"?" }
-    let commands = command.configuration.subcommands.map { $0.typedName }
-    if hint == nil, let later = rest.first(where: commands.contains) {
-      let words = [typed, later, name] + rest.prefix { $0 != later }
-      hint = "the options of a command come after it: \(words.joined(separator: " "))"
+    let commands = command.configuration.subcommands
+    if hint == nil, let index = rest.firstIndex(where: { word in commands.contains { $0.typedName == word } }),
+      let later = commands.first(where: { $0.typedName == rest[index] })
+    {
+      let known = Self.parameters(of: later)?.flatMap(\.names) ?? []
+      if let option = known.contains(name) ? name : Spelling.nearest(to: name, among: known) {
+        let words = [typed, rest[index], option] + rest[..<index]
+        hint = "the options of a command come after it: \(words.joined(separator: " "))"
+      } else {
+        hint = "`\(typed) \(rest[index]) --help` explains how to use it"
+      }
     }
     return CommandFailure(
       .usage, "unknown option \"\(name)\"", hint: hint ?? "`\(typed) --help` explains how to use it")

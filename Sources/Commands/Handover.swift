@@ -32,7 +32,7 @@ struct HandoverOptions: ParsableArguments {
     guard let file else { return [] }
     let (isPNG, isSVG) = (file.hasSuffix(".png"), file.hasSuffix(".svg"))
     guard isPNG || isSVG else {
-      try Files.replace(file, with: Array("\(text)\n".utf8), mode: 0o644)
+      try Files.deliver(Array("\(text)\n".utf8), to: file, mode: 0o644)
       return [file]
     }
     let codes = try codes(text)
@@ -40,7 +40,7 @@ struct HandoverOptions: ParsableArguments {
     let names = codes.count == 1 ? [file] : codes.indices.map { "\(stem)-\($0 + 1)\(end)" }
     for (name, code) in zip(names, codes) {
       let content = isPNG ? code.png(size: 60) : Array(code.svg(size: 60).utf8)
-      try Files.replace(name, with: content, mode: 0o644)
+      try Files.deliver(content, to: name, mode: 0o644)
     }
     return names
   }

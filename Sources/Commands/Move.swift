@@ -19,8 +19,9 @@ struct Open: MoveCommand {
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp(
-      "How long to wait while something on the road comes towards the step (default: 20).", valueName: "seconds"))
-  var wait: Double?
+      "How long to wait while something on the road comes towards the step, as 20s or 2m (default: 20).",
+      valueName: "seconds"))
+  var wait: TimeSpan?
 
   @Option(
     name: .customLong("import"),
@@ -32,7 +33,7 @@ struct Open: MoveCommand {
 
   @OptionGroup var move: MoveOptions
 
-  var patience: Duration { .milliseconds(Int64((wait ?? 20) * 1000)) }
+  var patience: Duration { .milliseconds(Int64((wait?.seconds ?? 20) * 1000)) }
 
   func added(_ settings: Settings, _ context: Context, _ console: Console) throws -> VehicleFile? {
     guard !sources.isEmpty else { return nil }
@@ -52,7 +53,7 @@ struct Open: MoveCommand {
   }
 
   func validate() throws {
-    if let wait, !(0...600).contains(wait) { throw ValidationError("--wait takes 0 to 600 seconds.") }
+    if let wait, !(0...600).contains(wait.seconds) { throw ValidationError("--wait takes 0 to 600 seconds.") }
     guard sources.isEmpty || move.vehicle.vehicle == nil else {
       throw ValidationError("--import says which vehicle is meant, and excludes --vehicle.")
     }

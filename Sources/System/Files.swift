@@ -113,6 +113,19 @@ package enum Files {
     return true
   }
 
+  /// Writes a result to the path that a user typed. A new or a regular file gets `mode`; behind a link, the file keeps
+  /// its own. A pipe or a device, such as `/dev/null`, is written into: root could replace it by a file.
+  package static func deliver(_ bytes: [UInt8], to path: String, mode: mode_t) throws(SystemError) {
+    var status = stat()
+    if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
+      try Descriptor.open(path, O_WRONLY | O_NOCTTY).write(bytes, path)
+    } else if target(ofLink: path) != nil, exists(path) {
+      try rewrite(path, with: bytes)
+    } else {
+      try replace(path, with: bytes, mode: mode)
+    }
+  }
+
   private static func rewrite(
     _ path: String, known: stat, with bytes: some Sequence<UInt8>
   ) throws(SystemError) {
@@ -139,6 +152,13 @@ package enum Files {
   ) throws(SystemError) -> Descriptor {
     let temporary = "\(name).\(getpid()).new"
     let place = folder.number
+    var old = stat()
+    if fstatat(place, name, &old, AT_SYMLINK_NOFOLLOW) == 0 {
+      // Root may rename a file over a device, and then every program of the machine misses the device.
+      guard [S_IFREG, S_IFLNK, S_IFDIR].contains(old.st_mode & S_IFMT) else {
+        throw SystemError("replace", "\(path), which is not a regular file", code: EINVAL)
+      }
+    }
     unlinkat(place, temporary, 0)
     let file = Descriptor(
       adopting: try check("write", path) {

@@ -216,6 +216,16 @@ def test_a_person_who_interrupts_the_question_changes_nothing(phone, van, tmp_pa
     assert phone.files == {}
 
 
+def test_a_text_that_an_editor_saved_is_read(phone, van, tmp_path):
+    """With a byte order mark, and Windows' line ends."""
+    file = tmp_path / "saved"
+    file.write_bytes(b"\xef\xbb\xbf" + code(van).encode() + b"\r\n\r\n")
+    for source, text in (("-", file.read_bytes()), (file, None)):
+        ended = phone.imports(source, "--yes", input=text)
+        assert ended.status == 0, ended.stderr
+    assert phone.files != {}
+
+
 def test_where_nobody_can_be_asked_nothing_is_trusted(phone, van, tmp_path):
     file = picture(van, tmp_path)
     for arguments, status, hint in ([], 66, "hint: use --yes to trust it\n"), (["--no-input"], 64, ""):

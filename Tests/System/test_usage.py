@@ -1,6 +1,9 @@
 """What is typed wrongly, and what every command says of itself."""
 
+import errno
+import os
 import re
+import stat
 
 import pytest
 
@@ -173,3 +176,37 @@ def test_quiet_leaves_results_and_errors_and_verbose_says_more(shared_vehicle, s
     topics = [line.split()[:2] for line in messages if line[0] in "<>"]
     assert [">", shared_vehicle.set_position("left")] in topics and ["<", shared_vehicle.status("right")] in topics
     assert shared_vehicle.is_unmoved()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link to a pipe"])
+def test_an_output_that_is_no_file_is_written_into_and_stays(stepctl, tmp_path, kind):
+    """Root could replace /dev/null or /dev/stdout by a file, and every other program would notice."""
+    given = tmp_path / "pipe"
+    os.mkfifo(given)
+    if kind != "pipe":
+        given = tmp_path / "link"
+        given.symlink_to("pipe")
+    # A writer that finds no reader would wait.
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        for arguments in (("enroll", "--name", "anna"), ("provision", "keys", tmp_path / "keys")):
+            ended = stepctl(*arguments, "--output", given, XDG_CONFIG_HOME=str(tmp_path))
+            assert (tmp_path / "pipe").is_fifo() and given.is_symlink() == (kind != "pipe")
+            assert ended.status == 0 and os.read(reader, 65536).startswith(b"eyJ")
+    finally:
+        os.close(reader)
+
+
+def test_a_full_disk_is_told_whatever_writes_there(stepctl, tmp_path):
+    """The device is a copy, which a program that replaces it may spoil."""
+    full = tmp_path / "full"
+    try:
+        os.mknod(full, 0o600 | stat.S_IFCHR, os.makedev(1, 7))
+        full.write_text("x")
+    except PermissionError:
+        pytest.skip("this user may not make, or not open, a device")
+    except OSError as error:
+        assert error.errno == errno.ENOSPC
+    ended = stepctl("enroll", "--name", "anna", "--output", full, XDG_CONFIG_HOME=str(tmp_path))
+    assert (ended.status, ended.error) == (74, f"cannot write {full}: No space left on device")
+    assert full.is_char_device()

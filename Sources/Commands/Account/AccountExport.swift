@@ -21,7 +21,7 @@ struct AccountExport: ContextCommand {
     let console = output.console(context)
     let text = try context.fleet(context.interruption()).exportAccount().text
     guard let file else { return try console.result(text) }
-    try Files.replace(file, with: (text + "\n").utf8, mode: 0o600)
+    try Files.deliver(Array((text + "\n").utf8), to: file, mode: 0o600)
     try console.isJSON ? console.result(["file": .string(file)]) : console.result("wrote \(file)")
   }
 }

@@ -68,7 +68,8 @@ enum ImportSource {
   }
 
   private static func imported(_ text: String, from name: String, _ context: Context) throws -> ImportedVehicle {
-    switch verified(text.filter { !$0.isWhitespace }, context.seconds) {
+    // An editor may begin its files with a byte order mark.
+    switch verified(text.filter { !$0.isWhitespace && $0 != "\u{FEFF}" }, context.seconds) {
     case .success(let handed): return try imported(handed, context)
     case .failure(let reason): throw CommandFailure(.badData, "\(name): \(reason)")
     }

@@ -68,7 +68,7 @@ struct VehicleExamination {
     if part.state == .broken { return nil }
     do {
       let access = try file.riderAccess(unlock: context.unlock(interruption))
-      part.find("keys", .good, "nobody else can read them, and they belong together")
+      part.find("keys", .good, "nobody else can read them, and the token is for this device")
       examine(access.token, &part)
       // Neither the controller nor any other client would answer.
       guard examineSignature(access.tokenText, rider, of: file, &part) else { return nil }

@@ -86,7 +86,7 @@ struct ProvisionQR: ContextCommand {
     }
     let picture = try rendered(codes, vehicle, console)
     guard let file else { return try console.result(picture) }
-    try write(picture, to: file)
+    try Files.deliver(picture, to: file, mode: 0o644)
     try console.isJSON ? console.result(json(codes)) : console.result("wrote \(file)")
   }
 
@@ -147,18 +147,6 @@ struct ProvisionQR: ContextCommand {
           instruction: PDFText(ascii: code.instruction))
       }
       return try binary(LabelSheet(labels, size: size, paper: paper, copies: copies).pdf, console)
-    }
-  }
-
-  private func write(_ picture: [UInt8], to path: String) throws {
-    var status = stat()
-    if stat(path, &status) == -1 {
-      try Files.replace(path, with: picture, mode: 0o644)
-    } else if status.st_mode & S_IFMT == S_IFREG {
-      try Files.rewrite(path, with: picture)
-    } else {
-      // A pipe or a device, such as /dev/stdout, must not be replaced by a file.
-      try Descriptor.open(path, O_WRONLY).write(picture, path)
     }
   }
 

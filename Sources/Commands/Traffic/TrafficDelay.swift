@@ -65,7 +65,7 @@ struct TrafficDelay: ContextCommand {
     }
     if let plot {
       let picture = DelayPlot(statistics, frames, title: "Delay of \(feed.feed)")
-      try Files.replace(plot, with: picture.svg.utf8, mode: 0o644)
+      try Files.deliver(Array(picture.svg.utf8), to: plot, mode: 0o644)
     }
     if console.isJSON {
       try console.result(

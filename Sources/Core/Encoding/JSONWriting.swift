@@ -38,8 +38,8 @@ extension JSON {
   private static func quote(_ value: String, into bytes: inout [UInt8]) {
     bytes.append(UInt8(ascii: "\""))
     defer { bytes.append(UInt8(ascii: "\"")) }
-    // There is usually nothing to escape. C1 controls begin with the byte 0xC2.
-    guard value.utf8.contains(where: { $0 < 0x20 || $0 == 0x22 || $0 == 0x5C || $0 == 0x7F || $0 == 0xC2 }) else {
+    // There is usually nothing to escape.
+    guard value.utf8.contains(where: { $0 < 0x20 || $0 == 0x22 || $0 == 0x5C || $0 >= 0x7F }) else {
       bytes += value.utf8
       return
     }
@@ -50,9 +50,12 @@ extension JSON {
       case "\n": bytes += "\\n".utf8
       case "\r": bytes += "\\r".utf8
       case "\t": bytes += "\\t".utf8
-      // Control characters must be escaped (RFC 8259 7); DEL and C1 are as dangerous on a terminal.
-      case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}":
-        bytes += "\\u00\(hexadecimal([UInt8(scalar.value)]).lowercased())".utf8
+      // Control characters must be escaped (RFC 8259 7). The others are as dangerous on a terminal, or end a line for a
+      // program that reads objects line by line, such as Python's splitlines().
+      case _ where scalar.properties.generalCategory.steers:
+        for unit in scalar.utf16 {
+          bytes += "\\u\(hexadecimal([UInt8(unit >> 8), UInt8(unit & 0xFF)]).lowercased())".utf8
+        }
       // UTF-8 encodes every scalar.
       default: bytes += UTF8.encode(scalar)!
       }

@@ -93,6 +93,10 @@ import Testing
   @Test("control characters are written as escapes, those that steer a terminal included")
   func escapes() {
     #expect(JSON.string("\u{1B}[2J\u{9B}\u{7F}").text == #""\u001b[2J\u009b\u007f""#)
+    // What ends a line for a program that reads line by line, or turns text around; a pair of units beyond U+FFFF.
+    #expect(JSON.string("\u{2028}\u{85}\u{202E}\u{FEFF}\u{E0001}").text == #""\u2028\u0085\u202e\ufeff\udb40\udc01""#)
+    let plain = "é—😀 \u{301}"
+    #expect(JSON.string(plain).text == "\"\(plain)\"")
     #expect(JSON.rounded(0.4449, places: 2).text == "0.44")
     #expect(JSON.rounded(.nan, places: 2).text == "null")
     #expect(JSON.rounded(1.7e308, places: 1) == .number(1.7e308))

@@ -66,7 +66,7 @@ struct UsageTests {
       ),
       (
         "--vehicle locate --wtach open", "unknown option \"--wtach\"",
-        "the options of a command come after it: stepctl open --wtach"
+        "the options of a command come after it: stepctl open --watch"
       ),
       ("--jsn", "unknown option \"--jsn\"", "did you mean \"--json\"?"),
       (
@@ -91,7 +91,15 @@ struct UsageTests {
         "status --timeout -1", "the value \"-1\" is invalid for \"--timeout <seconds>\"",
         "how long to listen and to wait, 0.1 s to 1 h, as 10s or 2m (default: 10)"
       ),
-      ("open --wait -5", "--wait takes 0 to 600 seconds", "`stepctl open --help` explains how to use it"),
+      (
+        "open --wait -5", "the value \"-5\" is invalid for \"--wait <seconds>\"",
+        "how long to wait while something on the road comes towards the step, as 20s or 2m (default: 20)"
+      ),
+      ("open --wait 11m", "--wait takes 0 to 600 seconds", "`stepctl open --help` explains how to use it"),
+      // What a hint says can be typed: an option that the command does not have is not put behind the command.
+      ("--no-input status", "unknown option \"--no-input\"", "`stepctl status --help` explains how to use it"),
+      ("--yes -v status", "unknown option \"--yes\"", "`stepctl status --help` explains how to use it"),
+      ("-qz status", "unknown option \"-qz\"", "`stepctl status --help` explains how to use it"),
       (
         "provision token car --rider a --for -1h", "the value \"-1h\" is invalid for \"--for <time>\"",
         "how long the token is valid, 1s to 36500d: 45s, 30m, 8h or 7d"
