@@ -58,7 +58,13 @@ SECONDS, THREADS = 2, 2
 # As many as one run can make, so that nobody reaches the limit of bookings.
 RIDERS, VEHICLES = 4000, 64
 LIMIT = 20
-STARTS, COLD, REVOCATIONS = 10, 20, 100
+STARTS, COLD = 10, 20
+# A server gives an account eight tokens for a vehicle at the most.
+TOKENS = 8
+# A vehicle remembers 64 revocations, so this is as many as one can have.
+REVOKING_PHONES = 8
+# One token for the first booking at a vehicle, and two a round.
+ROUNDS_A_CAR = (TOKENS - 1) // 2
 NAMES = ("stepfleet", "Go", "FastAPI")
 PHASES = {"bookings, 16 clients": ("book", 16), "bookings, 64 clients": ("book", 64), "one vehicle, 16 clients": ("read", 16)}
 # What is to be reached: of Go's, and of FastAPI's.
@@ -367,10 +373,12 @@ def timed(command: list, environment: dict) -> float:
 def measure_book(folder: Path, rounds: int):
     with closing(Server(folder / "fleet").starts("--verbose")) as server:
         phone = Phone(server, folder / "phone").makes_account().logs_in()
-        made = phone("provision", "vehicle", folder / "car", "--operator", server.folder / "operator")
-        assert made.status == 0, made
-        assert server.types("vehicle", "add", "car").returncode == 0
-        (vehicle,) = phone("vehicles", "--json").objects
+        cars = [f"car{number}" for number in range(-(-COLD // ROUNDS_A_CAR))]
+        for car in cars:
+            made = phone("provision", "vehicle", folder / car, "--operator", server.folder / "operator")
+            assert made.status == 0, made
+            assert server.types("vehicle", "add", car).returncode == 0
+        vehicles = {vehicle["name"]: vehicle["id"] for vehicle in phone("vehicles", "--json").objects}
         # The device's key and tokens, for curl's own proofs.
         files = phone.home / ".config/stepctl"
         jwk = json.loads((files / "device/device.jwk").read_text())
@@ -383,25 +391,28 @@ def measure_book(folder: Path, rounds: int):
         request = phone("enroll").stdout.strip()
         begins = iter(range(int(time.time()) // 60 * 60 + 3600, 1 << 62, 600))
 
-        def command(begin: int, *more) -> list:
-            return [STEPCTL, "book", "car", "--from", stamp(begin)[:16], "--for", "5m", "-y", *more]
+        def command(car: str, *more) -> list:
+            return [STEPCTL, "book", car, "--from", stamp(next(begins))[:16], "--for", "5m", "-y", *more]
 
-        known = server.log()
-        first = phone(*command(next(begins), "--json")[1:])
-        assert first.status == 0, first
-        asked = [
-            (line["method"], line["route"]) for line in map(json.loads, server.log()[len(known) :].splitlines())
-            if line["message"] == "request"
-        ]
-        access = f"/v1/bookings/{first.json['id']}/access"
         own, curls, environment = [], [], phone.stepctl.environment
-        for _ in range(COLD):
-            own.append(timed(command(next(begins)), environment))
+        for number in range(COLD):
+            car = cars[number // ROUNDS_A_CAR]
+            if number % ROUNDS_A_CAR == 0:
+                known = server.log()
+                first = phone(*command(car, "--json")[1:])
+                assert first.status == 0, first
+                asked = [
+                    (line["method"], line["route"])
+                    for line in map(json.loads, server.log()[len(known) :].splitlines())
+                    if line["message"] == "request"
+                ]
+                # curl cannot know the booking that it makes: it asks for access to this one.
+                access = f"/v1/bookings/{first.json['id']}/access"
+            own.append(timed(command(car), environment))
             begin, curl = next(begins), ["curl", "--silent", "--fail-with-body"]
             for method, route in asked:
-                path, body = route, {"vehicle": vehicle["id"], "from": stamp(begin), "to": stamp(begin + 300)}
+                path, body = route, {"vehicle": vehicles[car], "from": stamp(begin), "to": stamp(begin + 300)}
                 if route.endswith("/access"):
-                    # curl cannot know the booking that it makes: it asks for access to another.
                     path, body = access, {"request": request}
                 curl += ["--cacert", server.verify, "-H", f"Authorization: DPoP {rider.access}", "-H",
                          f"DPoP: {rider.proof(method, server.url + path)}", server.url + path]  # fmt: skip
@@ -423,9 +434,12 @@ def measure_revoke(folder: Path, rounds: int):
         server.broker = stack.enter_context(closing(Broker(server)))
         server.starts()
         car = Car(server, folder / "car", stack)
-        phone = Phone(server, folder / "phone").makes_account().logs_in()
+        phones = [
+            Phone(server, folder / f"phone{number}", f"rider{number}@example.org").makes_account().logs_in()
+            for number in range(REVOKING_PHONES)
+        ]
         times = []
-        for _ in range(REVOCATIONS):
+        for phone in phones * TOKENS:
             booking = phone("book", "car", "--for", "1h", "-y", "--json")
             assert booking.status == 0, booking
             vehicle = client.Vehicle.read(booking.json["vehicle_file"])
