@@ -426,6 +426,8 @@ def test_a_booking_brings_its_access(anna, server, car):
     file = anna.home / ".config/stepctl/vehicles/car/vehicle.toml"
     assert booking["vehicle_file"] == str(file) and file.exists()
     assert stat.S_IMODE((file.parent / "token.jwt").stat().st_mode) == 0o600
+    for name in ("login.json", "bookings.json", "lock"):
+        assert stat.S_IMODE((anna.folder / name).stat().st_mode) == 0o600, name
     assert not any(path.suffix in (".jwk", ".key") for path in file.parent.iterdir()), "the keys stay where they are"
     listed = anna("bookings")
     (line,) = listed.lines

@@ -25,6 +25,16 @@ import Testing
     #expect(throws: JSON.SyntaxError.self) { try JSON(parsing: text.utf8) }
   }
 
+  @Test("refuses a repeated name also among so many that they are hashed", arguments: [2, 11, 12, 13, 40])
+  func manyNames(count: Int) throws {
+    let members = (0..<count).map { "\"m\($0)\":\($0)" }
+    #expect(try JSON(parsing: "{\(members.joined(separator: ","))}".utf8).object?.count == count)
+    for name in ["m0", "m\(count - 1)", "\\u006d\(count / 2)"] {
+      let text = "{\((members + ["\"\(name)\":0"]).joined(separator: ","))}"
+      #expect(throws: JSON.SyntaxError.self, "\(name)") { try JSON(parsing: text.utf8) }
+    }
+  }
+
   @Test("refuses every control character that is not escaped", arguments: 0..<0x20 as Range<UInt8>)
   func controls(byte: UInt8) throws {
     #expect(throws: JSON.SyntaxError.self) { try JSON(parsing: [0x22, byte, 0x22]) }

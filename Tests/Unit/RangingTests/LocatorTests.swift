@@ -30,6 +30,20 @@ import Testing
     return decisions
   }
 
+  @Test("7 dB between the beacons decide no side, and 2 dB keep none")
+  func sides() {
+    for (difference, side) in [(4, nil), (7, nil), (9, .left)] as [(Int8, Side?)] {
+      var locator = Locator(steps: Self.steps)
+      let decisions = decide(&locator, from: 0, for: 10, left: -60, right: -60 - difference)
+      #expect(decisions.last?.facing?.side == side, "\(difference) dB")
+    }
+    var locator = Locator(steps: Self.steps)
+    _ = decide(&locator, from: 0, for: 10, left: -60, right: -69)
+    // Longer than the window, so that it holds these levels alone.
+    #expect(decide(&locator, from: 10, for: 10, left: -60, right: -64).last?.facing?.side == .left)
+    #expect(decide(&locator, from: 20, for: 10, left: -60, right: -62).last?.facing == nil)
+  }
+
   /// Sequences and decisions of the reference implementation, in Python, from which this one was written.
   static let sequences: [JSON] = {
     try! Repository.json("Tests/Fixtures/ranging.json")["sequences"]!.array!

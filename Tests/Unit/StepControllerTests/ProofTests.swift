@@ -253,6 +253,18 @@ import Testing
     #expect(refusal(.tag(uid: tag, content: message), as: bench.rider()) == nil)
   }
 
+  @Test("a reading is not used up by a command that comes while the program ends")
+  func ending() {
+    withTag()
+    let rider = bench.rider()
+    let move = bench.move(.open, left, as: rider).with(proof: .tag(uid: tag, content: message))
+    bench.handle(.ending)
+    #expect(bench.send(rider.command(left, .move(move))).refusal == .unavailable)
+    #expect(bench.journal.medium.counters[tag] == nil)
+    bench.start()
+    #expect(refusal(.tag(uid: tag, content: message), as: rider) == nil)
+  }
+
   @Test("a step that is moving is said to be busy, and the reading is used up")
   func busy() {
     withTag()

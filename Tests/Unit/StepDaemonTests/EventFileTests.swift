@@ -100,6 +100,7 @@ import Testing
       events.forget(upTo: try #require(events.end))
     }
     #expect(try Files.read(path).count < 150_000)
+    #expect(try TemporaryFolder.mode(path) == 0o600, "the rewritten file is a new one")
     _ = events.append(contents(3))
     #expect(try self.events(events).map(\.sequence) == [401, 402, 403])
     var again = file()

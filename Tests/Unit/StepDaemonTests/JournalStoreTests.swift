@@ -54,6 +54,18 @@ private struct Store {
     }
   }
 
+  @Test("the journal and its lock are for their owner alone, when they are made and after each commit")
+  func mode() throws {
+    let store = try Store(.file, folder)
+    let path = folder.path + "/journal/journal.json"
+    // Whoever may open the lock could take it, and stepd would not start.
+    #expect(try TemporaryFolder.mode(path + ".lock") == 0o600)
+    #expect(try TemporaryFolder.mode(path) == 0o600)
+    store.store.commit(begun, 1)
+    #expect(next(store.reports) == .committed(1))
+    #expect(try TemporaryFolder.mode(path) == 0o600)
+  }
+
   @Test("each ticket has one report, in their order, however many wait", arguments: Store.Kind.allCases)
   fileprivate func order(kind: Store.Kind) throws {
     let store = try Store(kind, folder)

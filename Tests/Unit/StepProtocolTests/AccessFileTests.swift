@@ -80,4 +80,18 @@ import Testing
     #expect(try Token(verifying: token(by: key, issued: 77), by: key.verificationKey).issued == 77)
     #expect(try Token(verifying: token(by: key), by: key.verificationKey).issued == nil)
   }
+
+  @Test("one that is larger than its reader accepts is refused, though its signature is good")
+  func tooLarge() throws {
+    let large = [UInt8](repeating: 1, count: 3_000)
+    let request = DeviceRequest.signed(name: "anna", certificateRequest: large, issued: 5, by: device)
+    #expect(throws: ProtocolError.malformed("larger than 2953 bytes")) { try DeviceRequest(verifying: request) }
+    let keys = VehicleKeys.signed(
+      encryption: DecryptionKey().encryptionKey, certificateRequest: large, issued: 5, by: device)
+    #expect(throws: ProtocolError.malformed("larger than 2953 bytes")) { try VehicleKeys(verifying: keys) }
+    #expect(throws: ProtocolError.malformed("larger than 16384 bytes")) {
+      try AccessFile(
+        vehicle: code(by: key), token: token(by: key), certificate: [UInt8](repeating: 1, count: 12_288))
+    }
+  }
 }

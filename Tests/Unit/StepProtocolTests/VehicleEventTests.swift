@@ -54,6 +54,14 @@ import Testing
     #expect(sealed.count <= VehicleEvent.maximumSize)
   }
 
+  @Test("a larger payload is refused before it is decrypted")
+  func tooLarge() {
+    let payload = VehicleEvent.sealed([UInt8](repeating: 0x41, count: 4_096), to: operatorKey.encryptionKey)
+    #expect(throws: ProtocolError.malformed("larger than 4096 bytes")) {
+      try VehicleEvent.opened(payload, with: [operatorKey])
+    }
+  }
+
   @Test("is no other signed object, and no command")
   func otherKinds() throws {
     let text = event(refusal).signed(by: controller)
