@@ -126,6 +126,12 @@ struct UsageTests {
     #expect(ended.errors == "stepctl: error: \(error)\nhint: \(hint)\n")
   }
 
+  @Test("a help text says each default once", arguments: commands)
+  func defaults(_ command: [String]) {
+    let words = shell.types(command + ["--help"]).output.split(whereSeparator: \.isWhitespace)
+    #expect(words.joined(separator: " ").firstMatch(of: #/\(default: [^)]*\)\.? \(default: /#) == nil)
+  }
+
   /// As they are typed, without the program.
   private static let commands: [[String]] = {
     func below(_ command: any ParsableCommand.Type, _ words: [String]) -> [[String]] {
