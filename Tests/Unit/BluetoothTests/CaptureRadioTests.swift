@@ -110,7 +110,8 @@ struct CaptureRadioTests {
       try RadioSpec.btsnoop(folder.path).open()
     }
     let path = try folder.capture(Array("\n\r\r\n".utf8))
-    #expect(throws: RadioError.notACapture(path: path, reason: "it is pcapng, which `editcap -F btsnoop` can convert")) {
+    #expect(throws: RadioError.notACapture(path: path, reason: "it is pcapng, which `editcap -F btsnoop` can convert"))
+    {
       try RadioSpec.btsnoop(path).open()
     }
   }
