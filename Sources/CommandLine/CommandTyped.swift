@@ -77,12 +77,17 @@ package struct CommandTyped {
         isHelp = true
         continue
       }
-      guard !known.isEmpty, !word.hasPrefix("-") else { return }
+      guard !word.hasPrefix("-"), isHelp || !known.isEmpty else { return }
+      // A script's unset variable.
+      guard !word.isEmpty else {
+        throw CommandFailure(.usage, "the command is empty", hint: "`\(typed) --help` lists the commands")
+      }
       guard let next = known.first(where: { $0.typedName == word }) else {
         let near = Spelling.nearest(to: word, among: known.map { $0.typedName })
         throw CommandFailure(
           .usage, "there is no command `\(typed) \(word)`",
-          hint: near.map { "did you mean `\(typed) \($0)`?" } ?? "`\(typed) --help` lists the commands")
+          hint: near.map { "did you mean `\(typed) \($0)`?" }
+            ?? "`\(typed) --help` \(known.isEmpty ? "explains how to use it" : "lists the commands")")
       }
       command = next
       typed += " \(word)"

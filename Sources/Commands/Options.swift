@@ -162,8 +162,11 @@ extension Settings {
 }
 
 extension ParsableArguments {
-  /// Throws for an empty folder name, which an unset variable in a script produces.
+  /// Throws for an empty folder name, which an unset variable in a script produces, and for a file in the folder.
   func check(folder: String, of whose: String = "vehicle") throws {
     guard !folder.isEmpty else { throw ValidationError("The \(whose)'s folder has no name.") }
+    guard Files.isFolder(folder) || !Files.exists(folder) else {
+      throw ValidationError("Give the \(whose)'s folder: \(folder) is a file.")
+    }
   }
 }

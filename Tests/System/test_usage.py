@@ -103,16 +103,20 @@ def test_every_command_fails_with_an_object_where_json_is_asked_for(stepctl, com
 @pytest.mark.parametrize(
     ("arguments", "error", "hint"),
     [
-        (("opne", "--side", "left"), "`stepctl opne`", "did you mean `stepctl open`?"),
-        (("provision", "tga", "--step", "left"), "`stepctl provision tga`", "did you mean `stepctl provision tag`?"),
-        (("unlock",), "`stepctl unlock`", "`stepctl --help` lists the commands"),
-        (("config", "", "path"), "`stepctl config `", "`stepctl config --help` lists the commands"),
+        (("opne", "--side", "left"), "there is no command `stepctl opne`", "did you mean `stepctl open`?"),
+        (
+            ("provision", "tga", "--step", "left"),
+            "there is no command `stepctl provision tga`",
+            "did you mean `stepctl provision tag`?",
+        ),
+        (("unlock",), "there is no command `stepctl unlock`", "`stepctl --help` lists the commands"),
+        (("config", "", "path"), "the command is empty", "`stepctl config --help` lists the commands"),
     ],
 )
 def test_a_mistyped_command_is_what_is_complained_of(stepctl, arguments, error, hint):
     ended = stepctl(*arguments)
     assert (ended.status, ended.stdout) == (64, "")
-    assert ended.stderr == f"stepctl: error: there is no command {error}\nhint: {hint}\n"
+    assert ended.stderr == f"stepctl: error: {error}\nhint: {hint}\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command) or "stepctl")

@@ -45,10 +45,14 @@ enum ImportSource {
   private static func read(_ path: String, _ context: Context) throws -> ImportedVehicle {
     if path == "-" { return try imported(Self.typed(context), from: "standard input", context) }
     if Files.isFolder(path) { return try ImportedVehicle(reading: VehicleFolder(path).path("vehicle.toml")) }
-    let bytes = try Files.read(path, limit: 1 << 16)
-    guard !bytes.contains(0) else {
-      throw CommandFailure(.badData, "\(path): neither a text nor a picture (PNG, JPEG)")
+    let other = CommandFailure(.badData, "\(path): not an access file, a code's text or a picture (PNG, JPEG)")
+    let bytes: [UInt8]
+    do throws(SystemError) { bytes = try Files.read(path, limit: 1 << 16) } catch {
+      if error.code == EFBIG { throw other }
+      throw error
     }
+    // An SVG picture of a code begins with an angle bracket.
+    guard !bytes.contains(0), bytes.first != UInt8(ascii: "<") else { throw other }
     let text = String(decoding: bytes, as: UTF8.self)
     // Every vehicle file contains an equals sign, and no compact JWS does.
     if text.contains("=") { return try ImportedVehicle(reading: path) }
@@ -150,12 +154,17 @@ enum ImportSource {
     } catch ProtocolError.issuedInFuture {
       return .failure(Reason(description: "\(ProtocolError.issuedInFuture)"))
     } catch {
-      let isLabel = (try? StepLabel(parsing: text)) != nil
-      return .failure(
-        Reason(
-          description: isLabel
-            ? "this is a step's code, not a vehicle's" : "not a vehicle's code, or a damaged one: \(error)")
-      )
+      return .failure(Reason(description: other(text) ?? "not a vehicle's code, or a damaged one: \(error)"))
     }
+  }
+
+  /// What a text is that brings no vehicle; nil if it is none of the known ones.
+  private static func other(_ text: String) -> String? {
+    if text.isEmpty { return "there is no text in it" }
+    if (try? StepLabel(parsing: text)) != nil { return "this is a step's code, not a vehicle's" }
+    if (try? DeviceRequest(verifying: text)) != nil {
+      return "this is a device's request; give it to your operator, and import the answer"
+    }
+    return nil
   }
 }

@@ -75,9 +75,17 @@ struct VehicleExamination {
       try examineCertificates(access.broker, for: access.token, &part)
       return access
     } catch let failure as any Failure {
-      part.find("keys", failure, Files.exists(rider.deviceKey) ? nil : "stepctl enroll --output request")
+      part.find("keys", failure, remedy(for: rider, file.broker?.tls))
       return nil
     }
+  }
+
+  /// What brings missing files back; nil if none is missing. A new access file brings all but the private keys.
+  private func remedy(for rider: VehicleFile.Rider, _ tls: Broker.TLS?) -> String? {
+    let keys = [rider.deviceKey, tls?.identity?.key].compactMap { $0 }
+    let others = [rider.token, tls?.authority, tls?.identity?.certificate].compactMap { $0 }
+    if !keys.allSatisfy(Files.exists) { return "stepctl enroll --output request" }
+    return others.allSatisfy(Files.exists) ? nil : "stepctl config import FILE"
   }
 
   private func examine(_ token: Token, _ part: inout Examination) {

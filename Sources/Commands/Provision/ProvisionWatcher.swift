@@ -19,7 +19,7 @@ struct ProvisionWatcher: ContextCommand {
 
   @Option(
     name: .customLong("for"), parsing: .unconditional,
-    help: ArgumentHelp("How long it may watch, in whole days, as 30d (default: 365d).", valueName: "time"))
+    help: ArgumentHelp("How long it may watch, in whole days, as 30d.", valueName: "time"))
   var lifetime = Lifetime(seconds: 365 * 86_400)
 
   @Flag(help: "Also make the messages by which Home Assistant finds the steps.")

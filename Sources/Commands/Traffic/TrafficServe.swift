@@ -34,7 +34,7 @@ struct TrafficServe: ContextCommand {
     completion: .file(extensions: ["pem"]))
   var crl: String?
 
-  @Option(help: ArgumentHelp("The port to listen at, 0 for any (default: 8443).", valueName: "number"))
+  @Option(help: ArgumentHelp("The port to listen at, 0 for any.", valueName: "number"))
   var port: UInt16 = 8443
 
   @Option(help: ArgumentHelp("The address to listen at (default: all of this computer's).", valueName: "address"))

@@ -23,12 +23,12 @@ package struct EnrolledDevice: Sendable {
     path = "\(user)/\(Self.folder)"
   }
 
-  /// Makes the keys, unless they exist.
+  /// Makes the keys that do not exist.
   ///
   /// - Parameter passphrase: protects the device's key; nil if only the file mode protects it.
-  /// - Returns: whether the keys are new.
+  /// - Returns: whether the device's key is new.
   package func prepare(passphrase: () throws -> [UInt8]? = { nil }) throws -> Bool {
-    if Files.exists(path) { return false }
+    if Files.exists(path) { return try replaceLost(passphrase) }
     let deviceKey = try Self.content(of: SigningKey(), passphrase())
     let certificateKey = try about(path) { try PrivateKey().pem() }
     let parent = Files.parent(of: path)
@@ -41,6 +41,17 @@ package struct EnrolledDevice: Sendable {
     try staging.write(NewFile(Self.certificateKey, certificateKey, isPrivate: true))
     try staging.synchronize()
     try staging.become(path)
+    return true
+  }
+
+  /// Makes a lost key anew. Otherwise a device that has lost one could never enroll again.
+  private func replaceLost(_ passphrase: () throws -> [UInt8]?) throws -> Bool {
+    if !Files.exists(certificateKeyPath) {
+      let pem = try about(certificateKeyPath) { try PrivateKey().pem() }
+      try Files.create(certificateKeyPath, with: pem, mode: 0o600)
+    }
+    guard !Files.exists(keyPath) else { return false }
+    try Files.create(keyPath, with: Self.content(of: SigningKey(), passphrase()), mode: 0o600)
     return true
   }
 

@@ -169,7 +169,11 @@ struct ConfigImportTests {
   @Test(
     "says what else a file is",
     arguments: [
-      ("\u{0}\u{1}", "neither a text nor a picture (PNG, JPEG)"),
+      ("\u{0}\u{1}", "not an access file, a code's text or a picture (PNG, JPEG)"),
+      ("<svg xmlns=\"http://www.w3.org/2000/svg\"/>", "not an access file, a code's text or a picture (PNG, JPEG)"),
+      (String(repeating: "text ", count: 1 << 14), "not an access file, a code's text or a picture (PNG, JPEG)"),
+      ("", "there is no text in it"),
+      (" \n", "there is no text in it"),
       ("https://example.org/", "not a vehicle's code, or a damaged one: not well formed: not a compact JWS"),
       (
         "{\"uuid\":\"5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90\",\"stepId\":\"left\"}",
@@ -181,6 +185,28 @@ struct ConfigImportTests {
     let ended = shell.types("config", "import", file, "--yes")
     #expect(ended.ending == .status(.badData))
     #expect(ended.notes.first == "stepctl: error: \(file): \(error)")
+  }
+
+  @Test("says of a device's request that the operator answers it")
+  func request() throws {
+    let request = shell.path("request")
+    #expect(shell.types("enroll", "--name", "anna", "--output", request).ending == .status(.done))
+    let ended = shell.types("config", "import", request, "--yes")
+    #expect(ended.ending == .status(.badData))
+    #expect(
+      ended.notes == [
+        "stepctl: error: \(request): this is a device's request; give it to your operator, and import the answer"
+      ])
+  }
+
+  @Test("a device that lost one of its keys enrolls again", arguments: ["device.jwk", "rider.key"])
+  func lostKey(_ name: String) throws {
+    let first = try #require(try shell.types("enroll", "--name", "anna", "--json").objects.first)
+    #expect(unlink(shell.path("home/.config/stepctl/device/\(name)")) == 0)
+    let second = try #require(try shell.types("enroll", "--name", "anna", "--json").objects.first)
+    #expect(second["is_new"] == .bool(name == "device.jwk"))
+    #expect((second["device_key"] == first["device_key"]) == (name == "rider.key"))
+    #expect(second["request"] != first["request"])
   }
 
   @Test("takes a file or a picture, not both and not neither")

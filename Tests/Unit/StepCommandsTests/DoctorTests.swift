@@ -1,6 +1,7 @@
 import Bluetooth
 import Domain
 import Encoding
+import Glibc
 import Terminal
 import TestSupport
 import Testing
@@ -32,6 +33,23 @@ struct DoctorTests {
       try shell.types("doctor", "radio", "--radio", "btsnoop:\(capture)", "--json").objects.first)
     #expect(object["usable"] == true)
     #expect(object["radios"]?.array?.first?["beacons"] == 2)
+  }
+
+  @Test(
+    "each missing file of a rider has a command that brings it back",
+    arguments: [
+      ("device.jwk", "stepctl enroll --output request"), ("rider.key", "stepctl enroll --output request"),
+      ("token.jwt", "stepctl config import FILE"), ("ca.pem", "stepctl config import FILE"),
+      ("rider.pem", "stepctl config import FILE"),
+    ])
+  func missing(_ name: String, _ remedy: String) throws {
+    #expect(shell.types("provision", "vehicle", shell.path("car")).ending == .status(.done))
+    #expect(shell.types("provision", "token", shell.path("car"), "--rider", "anna").ending == .status(.done))
+    let folder = shell.path("car/riders/anna")
+    #expect(unlink("\(folder)/\(name)") == 0)
+    let ended = shell.types("doctor", "vehicle", "--vehicle", "\(folder)/vehicle.toml")
+    #expect(ended.lines.contains { $0.hasPrefix("  broken   ") && $0.contains(name) }, "\(ended.output)")
+    #expect(ended.lines.contains("           type:       \(remedy)"), "\(ended.output)")
   }
 
   @Test("few readings are noted")

@@ -39,6 +39,20 @@ struct ProvisionTests {
     #expect(beacon.ending == .status(.usage) && !Files.exists(shell.path("no")))
   }
 
+  @Test("a file in place of a folder is a mistake of typing")
+  func noFolder() throws {
+    #expect(makes().ending == .status(.done))
+    let file = "\(car)/vehicle.toml"
+    for (typed, whose) in [
+      (["provision", "token", file, "--rider", "anna"], "vehicle"), (["provision", "vehicle", file], "vehicle"),
+      (["provision", "keys", file], "vehicle"), (["operator", "tokens", file], "operator"),
+    ] {
+      let ended = shell.types(typed)
+      #expect(ended.notes.first == "stepctl: error: give the \(whose)'s folder: \(file) is a file", "\(typed)")
+      #expect(ended.ending == .status(.usage), "\(typed)")
+    }
+  }
+
   @Test("makes a vehicle, and says what to do next")
   func vehicle() throws {
     let ended = makes("--uuid", Shell.vehicle.description, "--port", "18883")

@@ -50,6 +50,11 @@ struct UsageTests {
       ("stop --side=rigth", "the value \"rigth\" is invalid for \"--side <side>\"", "did you mean \"right\"?"),
       ("help nonsense", "there is no command `stepctl nonsense`", "`stepctl --help` lists the commands"),
       ("help provision tga", "there is no command `stepctl provision tga`", "did you mean `stepctl provision tag`?"),
+      (
+        "help open x", "there is no command `stepctl open x`", "`stepctl open --help` explains how to use it"
+      ),
+      ("", "the command is empty", "`stepctl --help` lists the commands"),
+      ("provision ", "the command is empty", "`stepctl provision --help` lists the commands"),
       ("stop --side left --side right", "--side is given twice", "give it once"),
       ("open --radio hci0 --radio=hci1", "--radio is given twice", "give it once"),
       (
@@ -119,6 +124,12 @@ struct UsageTests {
     #expect(ended.ending == .status(.usage))
     #expect(ended.output == "")
     #expect(ended.errors == "stepctl: error: \(error)\nhint: \(hint)\n")
+  }
+
+  @Test("a help text says each default once", arguments: commands)
+  func defaults(_ command: [String]) {
+    let words = shell.types(command + ["--help"]).output.split(whereSeparator: \.isWhitespace)
+    #expect(words.joined(separator: " ").firstMatch(of: #/\(default: [^)]*\)\.? \(default: /#) == nil)
   }
 
   /// As they are typed, without the program.
