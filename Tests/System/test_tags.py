@@ -349,6 +349,85 @@ def test_a_mirror_matters_where_the_name_is_and_nowhere_else(model, what, provis
             assert bytes(tag.memory) == before
 
 
+CHANGING = "the tag gives another message at each reading, so it would overwrite the step's name; nothing was written"
+SHOWS_UID = "the tag's message has its UID, which the tag may show in place of the step's name; nothing was written"
+
+
+class Mirroring(Type4):
+    """A Type 4 tag other than NTAG 424 DNA with such a function, as a DESFire EV3."""
+
+    def __init__(self, image: bytes, *, counts: bool):
+        super().__init__(bytes.fromhex(UID), image)
+        self.counts, self.count, self.at = counts, 0, image.index(b"?u=") + 3
+
+    def read(self, offset: int, length: int) -> bytes:
+        stored = bytes(self.ndef)
+        self.count += self._file == 0xE104 and offset == 0
+        digits = b"%014X" % self.count if self.counts else UID.encode()
+        self.ndef[self.at : self.at + 14] = digits
+        try:
+            return super().read(offset, length)
+        finally:
+            self.ndef[:] = stored
+
+
+def shop(digits: str = "00000000000000") -> bytes:
+    return b"".join(ndef.message_encoder([ndef.UriRecord(f"https://x.example/t?u={digits}")]))
+
+
+def sized(message: bytes) -> bytes:
+    return len(message).to_bytes(2, "big") + message
+
+
+def test_a_type_4_tag_that_gives_another_message_at_each_reading_is_not_written(provision, chip):
+    tag = Mirroring(sized(shop()), counts=True)
+    before = tag.content()
+    chip.place(tag)
+    for arguments in ((), ("--dry-run",), ("--replace-all",), ("--batch", "--count", "1", "--timeout", "0.1")):
+        chip.zero()
+        ended = provision(*arguments)
+        assert ended.status == 65 and CHANGING in ended.stdout + ended.stderr
+        assert chip.counts()["writes"] == 0 and tag.content() == before
+
+
+def test_a_type_4_tag_that_may_show_its_uid_is_not_written(provision, chip, file_vehicle):
+    tag = Mirroring(sized(shop()), counts=False)
+    before = tag.content()
+    chip.place(tag)
+    for arguments in ((), ("--dry-run",)):
+        ended = provision(*arguments)
+        assert (ended.status, ended.error) == (65, SHOWS_UID)
+        assert chip.counts()["writes"] == 0 and tag.content() == before
+    # It cannot be told from a tag whose UID somebody stored.
+    stored = Type4(bytes.fromhex(UID), sized(shop(UID)))
+    chip.place(stored)
+    assert provision().error == SHOWS_UID
+    assert provision("--replace-all").status == 0 and texts(stored) == [label(file_vehicle, "left")]
+    # The UID of another tag, or in lower case, is nobody's function.
+    for digits in (OTHER, UID.lower()):
+        plain = Type4(bytes.fromhex(UID), sized(shop(digits)))
+        chip.place(plain)
+        assert provision().status == 0 and records(plain)[0].text == label(file_vehicle, "left")
+
+
+def test_a_type_2_tag_of_an_unknown_chip_that_may_show_its_uid_is_not_written(provision, chip, file_vehicle):
+    # NTAG213 TT and NTAG 22x DNA have a mirror, and other versions than NTAG213.
+    model = replace(MODELS["ntag213"], version=bytes.fromhex("0004040203000f03"))
+    tag = written(Type2(model), ndef.UriRecord("https://x.example/t?u=00000000000000"))
+    tag.mirror(1, bytes(tag.memory).index(b"00000000"))
+    before = bytes(tag.memory)
+    chip.place(tag)
+    for arguments in ((), ("--dry-run",)):
+        ended = provision(*arguments)
+        assert (ended.status, ended.error) == (65, SHOWS_UID)
+        assert chip.counts()["writes"] == 0 and bytes(tag.memory) == before
+    # Known chips say where their mirror is, and a MIFARE Ultralight C has none.
+    for name in ("ntag213", "ultralight-c"):
+        plain = written(Type2(name, bytes.fromhex(UID)), ndef.UriRecord(f"https://x.example/t?u={UID}"))
+        chip.place(plain)
+        assert provision().status == 0 and records(plain)[0].text == label(file_vehicle, "left")
+
+
 @pytest.mark.parametrize("arguments", [(), ("--dry-run",), ("--replace-all",)])
 def test_a_key_that_writing_an_ultralight_c_needs_is_found_out_before_anything_is_written(
     arguments, provision, chip, file_vehicle

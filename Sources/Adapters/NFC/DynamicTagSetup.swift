@@ -121,10 +121,10 @@ final class NTAG424Tag {
     }
   }
 
-  /// Whether the tag is an NTAG 424 DNA that writes its own digits into its message at each reading. The test selects
-  /// the tag's application; other tags may then forget what was selected.
-  func makesDynamicMessages() throws -> Bool {
-    guard try isNTAG424() else { return false }
+  /// Whether an NTAG 424 DNA writes its own digits into its message at each reading; nil for another kind of tag. The
+  /// test selects the tag's application; other tags may then forget what was selected.
+  func makesDynamicMessages() throws -> Bool? {
+    guard try isNTAG424() else { return nil }
     return NTAG424Command.isDynamic(fileSettings: try plain(.getFileSettings(file: DynamicMessageSettings.file)).data)
   }
 

@@ -62,6 +62,10 @@ package enum NFCError: Failure, Equatable {
   case ignored
   /// The tag makes dynamic messages, so its own digits would overwrite the written content.
   case dynamicMessages
+  /// The tag, whose chip is unknown, gives another message at each reading.
+  case changingMessage
+  /// The tag, whose chip is unknown, has its UID in its message, as a tag that puts the UID there by itself.
+  case mayShowUID
   /// This kind of tag does not support the operation.
   case unsupported(String)
 
@@ -71,7 +75,7 @@ package enum NFCError: Failure, Equatable {
     case .malformedConnection: .configuration
     case .notPermitted: .noPermission
     case .tagGone, .noAnswer, .otherTag, .refused, .ignored: .inputOutput
-    case .unsupportedTag, .unsupported, .dynamicMessages, .protected: .badData
+    case .unsupportedTag, .unsupported, .dynamicMessages, .changingMessage, .mayShowUID, .protected: .badData
     case .noReader, .noSuchPort, .notATerminal, .inUse, .unusablePort, .cannotOpen, .silent, .garbled, .wrongSpeed,
       .unplugged, .failed, .program, .noTag:
       .unavailable
@@ -82,6 +86,8 @@ package enum NFCError: Failure, Equatable {
     switch self {
     case .tagGone: "hold it still, and run the command again"
     case .dynamicMessages: "use --sdm, which sets it up with keys of the vehicle's own, or another tag"
+    case .changingMessage: "use another tag"
+    case .mayShowUID: "use another tag; if the UID was only stored there, --replace-all erases it"
     case .interrupted, .malformedConnection, .noReader, .noSuchPort, .notATerminal, .notPermitted, .inUse,
       .unusablePort, .cannotOpen, .silent, .garbled, .wrongSpeed, .unplugged, .failed, .program, .noTag, .noAnswer,
       .otherTag, .unsupportedTag, .refused, .protected, .ignored, .unsupported:
@@ -96,7 +102,8 @@ package enum NFCError: Failure, Equatable {
     switch error {
     case is NDEFError, is NTAG424Error: true
     case NFCError.noAnswer, NFCError.tagGone, NFCError.otherTag, NFCError.unsupportedTag, NFCError.refused,
-      NFCError.protected, NFCError.ignored, NFCError.dynamicMessages, NFCError.unsupported:
+      NFCError.protected, NFCError.ignored, NFCError.dynamicMessages, NFCError.changingMessage, NFCError.mayShowUID,
+      NFCError.unsupported:
       true
     default: false
     }
@@ -141,6 +148,10 @@ package enum NFCError: Failure, Equatable {
     case .ignored: "the tag does not hold what is written to it"
     case .dynamicMessages:
       "the tag makes dynamic messages (SDM), which would overwrite the step's name; nothing was written"
+    case .changingMessage:
+      "the tag gives another message at each reading, so it would overwrite the step's name; nothing was written"
+    case .mayShowUID:
+      "the tag's message has its UID, which the tag may show in place of the step's name; nothing was written"
     case .unsupported(let reason): reason
     }
   }

@@ -65,7 +65,7 @@ package struct TagWriter {
     let changes: Int
     switch type {
     case .type2:
-      changes = try carryOut(isRehearsal: isRehearsal) { memory, known in
+      changes = try carryOut(isRehearsal: isRehearsal, refusesUID: !replacingAll) { memory, known in
         let old: [UInt8]?
         switch Self.message(in: memory) {
         case .read(let pages): return .read(pages: pages)
@@ -82,7 +82,7 @@ package struct TagWriter {
         }
       }
     case .type4:
-      changes = try writeType4(isRehearsal: isRehearsal) { old in
+      changes = try writeType4(isRehearsal: isRehearsal, refusesUID: !replacingAll) { old in
         let new = try message ?? compose(Self.parsed(old, replacingAll: replacingAll))
         message = new
         return new
@@ -133,9 +133,18 @@ package struct TagWriter {
     }
   }
 
+  /// Throws if the message has the tag's UID as digits: a function of a chip that is not known may have put them there,
+  /// and would put them over the new message too.
+  private func checkUID(in message: [UInt8]) throws(NFCError) {
+    // Tags write them in upper case.
+    let digits = target.uid.description.utf8
+    guard !message.indices.contains(where: { message[$0...].starts(with: digits) }) else { throw .mayShowUID }
+  }
+
+  /// - Parameter refusesUID: whether to write no tag that may show its UID in its message.
   /// - Returns: how many pages were written, or in a rehearsal would be.
   private func carryOut(
-    isRehearsal: Bool = false,
+    isRehearsal: Bool = false, refusesUID: Bool = false,
     _ planning: (Type2Memory, Type2Chip?) throws -> Type2Step<Type2Plan>
   ) throws -> Int {
     var written = 0
@@ -144,12 +153,21 @@ package struct TagWriter {
     var refused: Int?
     // Whether that was before anything was changed.
     var isUnchanged = false
+    var refusesUID = refusesUID
     return try persevere { failures in
       var session = try Type2Session(field, target, isToBeWritten: true)
       while true {
         let plan = try session.finish(planning)
         let parts = plan.parts
         let count = plan.writes.count
+        // Chips without GET_VERSION have no such function.
+        if refusesUID, count > 0, session.chip == nil, session.saysVersion,
+          case .done(let old?) = Self.message(in: session.memory)
+        {
+          try checkUID(in: old)
+        }
+        // Once writing begins, the tag need not be as it was.
+        refusesUID = false
         if isRehearsal { return count }
         guard let first = parts.first?.first else { return written }
         if count < fewest {
@@ -187,11 +205,14 @@ package struct TagWriter {
   }
 
   private func writeType4(
-    isRehearsal: Bool, _ compose: ([UInt8]) throws -> NDEFMessage
+    isRehearsal: Bool, refusesUID: Bool, _ compose: ([UInt8]) throws -> NDEFMessage
   ) throws -> Int {
     var written = 0
     // Another kind of tag need not answer a question that only an NTAG 424 DNA understands.
     var questions = 3
+    // What was read first, until that was compared with what is read next.
+    var first: [UInt8]?
+    var isKnown = false
     return try persevere { failures in
       let session = Type4Session(field)
       while true {
@@ -200,9 +221,19 @@ package struct TagWriter {
         if contents.message == message.bytes { return written }
         if questions > 0 {
           questions -= 1
-          if try NTAG424Tag(session).makesDynamicMessages() { throw NFCError.dynamicMessages }
+          first = first ?? contents.message
+          if let isDynamic = try NTAG424Tag(session).makesDynamicMessages() {
+            if isDynamic { throw NFCError.dynamicMessages }
+            isKnown = true
+          }
           questions = 0
           continue
+        }
+        if let before = first {
+          // Other chips have such functions too. A counter or a code is another one at each reading.
+          guard contents.message == before else { throw NFCError.changingMessage }
+          if refusesUID, !isKnown { try checkUID(in: before) }
+          first = nil
         }
         _ = try Type4Writing(message, to: contents)
         if isRehearsal { return message.bytes.count }

@@ -20,7 +20,7 @@ struct Type2Session {
   }
 
   /// Whether the chip answers GET_VERSION, even if the chip is unknown.
-  private let saysVersion: Bool
+  let saysVersion: Bool
   /// Whether the chip supports FAST_READ. Some chips lack it although their version says otherwise.
   private var hasFastRead: Bool
   /// The most pages that fit into one answer of the chip.
