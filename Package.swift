@@ -202,7 +202,7 @@ let package = Package(
     tests("SystemIOTests", ["SystemIO"]),
     tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "Encoding", "SystemIO"]),
     tests("NFCTests", ["NFC", "Tags", "Domain", "Encoding", "SystemIO"]),
-    tests("TrafficFeedTests", ["TrafficFeed", "Encoding"]),
+    tests("TrafficFeedTests", ["TrafficFeed", "Encoding", "SystemIO"]),
     tests("PositioningTests", ["Positioning", "Geography"]),
     tests("CodeDrawingTests", ["CodeDrawing", "Domain"]),
     tests("CodeReadingTests", ["CodeReading", "CodeDrawing", "Encoding", "SystemIO", "stepctl-qr"]),

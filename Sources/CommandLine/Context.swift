@@ -40,17 +40,17 @@ package struct Context: Sendable {
     /// The time of day and date. It can be set back.
     package var wall: @Sendable () -> UnixTime
     /// A clock that never jumps.
-    package var steady: @Sendable () -> ContinuousClock.Instant
+    package var steady: @Sendable () -> Instant
 
     package init(
-      wall: @escaping @Sendable () -> UnixTime, steady: @escaping @Sendable () -> ContinuousClock.Instant
+      wall: @escaping @Sendable () -> UnixTime, steady: @escaping @Sendable () -> Instant
     ) {
       self.wall = wall
       self.steady = steady
     }
 
     package static let system = Clocks(
-      wall: { UnixTime(microseconds: WallClock.microseconds) }, steady: { ContinuousClock.now })
+      wall: { UnixTime(microseconds: WallClock.microseconds) }, steady: { Instant.now })
   }
 
   package init(

@@ -87,7 +87,7 @@ private final class FindSearch {
   private let goesOn: Bool
   /// Nil if lines are printed, or only the result.
   private let view: LiveView?
-  private let begin: ContinuousClock.Instant
+  private let begin: Instant
   private var settling = Settling()
   private var hasReceiver = true
   /// Fires if the receiver stays silent.

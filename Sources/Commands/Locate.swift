@@ -45,7 +45,7 @@ struct Locate: ContextCommand {
     let searches = try presence.searches(vehicle, settings, recording: saving.save, trace: console.trace)
     let search = try PresenceSearch(searches)
     defer { search.close() }
-    let began = ContinuousClock.now
+    let began = Instant.now
     let radio = searches.contains { $0.method == .beacon } ? try settings.radioSpec() : nil
     let guide = Guide(vehicle, radio, limit: settings.timeout.value, console, hasLines: false)
     let finding: Finding

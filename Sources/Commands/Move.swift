@@ -140,7 +140,7 @@ protocol MoveCommand: ContextCommand {
 
 extension MoveCommand {
   func run(in context: Context) throws {
-    let started = ContinuousClock.now
+    let started = Instant.now
     let console = move.output.console(context)
     let settings = try move.presence.settings(context, vehicle: move.vehicle.vehicle)
     let added = try added(settings, context, console)

@@ -37,7 +37,7 @@ struct Stop: ContextCommand {
   }
 
   func run(in context: Context) throws {
-    let started = ContinuousClock.now
+    let started = Instant.now
     let console = output.console(context)
     let settings = try context.settings(vehicle: vehicle.vehicle, timeout: timeout.typed)
     let file = try VehicleFile(reading: settings.chosenVehicleFile(context))

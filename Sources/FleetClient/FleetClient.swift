@@ -13,7 +13,7 @@ package final class FleetClient {
     /// Unix time on this computer.
     package var clock: () -> Int64
     /// The steady clock, which never jumps.
-    package var steady: () -> ContinuousClock.Instant
+    package var steady: () -> Instant
     /// Makes the connection to a server. It trusts only these authorities, PEM; nil for the system's.
     package var transport: (_ authorities: [UInt8]?) throws(HTTPError) -> any HTTPTransport
     /// Waits, until a signal ends it.
@@ -22,7 +22,7 @@ package final class FleetClient {
 
     package init(
       device: @escaping () throws -> SigningKey, clock: @escaping () -> Int64,
-      steady: @escaping () -> ContinuousClock.Instant,
+      steady: @escaping () -> Instant,
       transport: @escaping (_ authorities: [UInt8]?) throws(HTTPError) -> any HTTPTransport,
       pause: @escaping (Duration) throws -> Void, interruption: Interruption?
     ) {
@@ -46,7 +46,7 @@ package final class FleetClient {
   /// PEM; nil for the system's.
   let authorities: String?
   /// The time limit for everything; nil if each request has its own limit.
-  private let deadline: ContinuousClock.Instant?
+  private let deadline: Instant?
   private var transport: (any HTTPTransport)?
   /// How far the server's clock is ahead of this computer's, seconds; 0 until both differ by more than a few.
   package private(set) var lead: Int64 = 0
@@ -54,7 +54,7 @@ package final class FleetClient {
   /// - Parameter deadline: the time limit for everything.
   package init(
     at server: FleetAddress, authorities: String?, in folder: FleetFolder, _ world: World,
-    deadline: ContinuousClock.Instant? = nil
+    deadline: Instant? = nil
   ) {
     self.server = server
     self.authorities = authorities
@@ -65,7 +65,7 @@ package final class FleetClient {
 
   /// For the server at which the user is logged in.
   package convenience init(
-    in folder: FleetFolder, _ world: World, deadline: ContinuousClock.Instant? = nil
+    in folder: FleetFolder, _ world: World, deadline: Instant? = nil
   ) throws {
     guard let login = try folder.login(), login.tokens != nil else { throw FleetError.notLoggedIn }
     self.init(at: login.server, authorities: login.authorities, in: folder, world, deadline: deadline)

@@ -31,7 +31,7 @@ package struct FleetFolder: Sendable {
   ///
   /// - Parameter deadline: how long to wait for another program.
   package func change<Result>(
-    until deadline: ContinuousClock.Instant, _ interruption: Interruption?,
+    until deadline: Instant, _ interruption: Interruption?,
     _ body: (SavedLogin?, _ save: (SavedLogin) throws(SystemError) -> Void) throws -> Result
   ) throws -> Result {
     try Files.createFolder(path, mode: 0o700)
@@ -145,7 +145,7 @@ package struct SavedLogin: Equatable, Sendable {
 private final class FolderLock: Sendable {
   private let file: Descriptor
 
-  init(_ path: String, until deadline: ContinuousClock.Instant, _ interruption: Interruption?) throws {
+  init(_ path: String, until deadline: Instant, _ interruption: Interruption?) throws {
     file = try Descriptor.open(path, O_RDWR | O_CREAT, mode: 0o600)
     if file.lock() { return }
     let taken = try Mailbox<Bool>()

@@ -3,7 +3,7 @@ public import Domain
 import Glibc
 import MQTT
 public import StepProtocol
-import SystemIO
+public import SystemIO
 
 /// The operator of several vehicles, for a server that grants access automatically. It does what `stepctl operator` and
 /// `stepctl provision token` do, in the same folder. Its calls read and write files, and `publish` waits for the
@@ -272,7 +272,7 @@ public struct FleetOperator: Sendable {
   ///   - deadline: after this, no further notice is begun.
   /// - Returns: the vehicles without the notice, and why.
   public func publish(
-    to vehicles: Set<UUID>, now: Int64, patience: Duration = .seconds(10), until deadline: ContinuousClock.Instant
+    to vehicles: Set<UUID>, now: Int64, patience: Duration = .seconds(10), until deadline: Instant
   ) throws -> [UUID: any Error] {
     var untold: [UUID: any Error] = [:]
     // In a random order, so that slow vehicles are not always the first.

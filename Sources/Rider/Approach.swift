@@ -94,7 +94,7 @@ package final class Approach {
   private static let patience = Duration.seconds(10)
 
   /// After the vehicle has delayed the step: when to stop asking again.
-  private var waitEnd: ContinuousClock.Instant?
+  private var waitEnd: Instant?
   /// The pause before the vehicle is asked again.
   private var pause: Registration?
   /// The length of that pause. A passing vehicle has left the step within a second.
@@ -238,7 +238,7 @@ package final class Approach {
     guard case .refused(let refusal, _) = error, refusal.code == .approaching || refusal.code == .blind,
       refusal.retryCanHelp, goal.wait > .zero
     else { return false }
-    let next = ContinuousClock.now + Self.pauseLength
+    let next = Instant.now + Self.pauseLength
     let end = waitEnd ?? .now + goal.wait
     waitEnd = end
     guard next <= end else { return false }

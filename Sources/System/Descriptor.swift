@@ -58,19 +58,19 @@ package struct Descriptor: ~Copyable, Sendable {
 ///
 /// - Returns: for each descriptor, in order, whether it is ready; all false when the deadline passed.
 package func waitReadable(
-  _ descriptors: [Int32], until deadline: ContinuousClock.Instant?
+  _ descriptors: [Int32], until deadline: Instant?
 ) throws(SystemError) -> [Bool] {
   try waitReady(descriptors.map { ($0, POLLIN) }, until: deadline)
 }
 
 /// Waits for events of poll(2), like `waitReadable`.
 func waitReady(
-  _ wanted: [(descriptor: Int32, event: Int32)], until deadline: ContinuousClock.Instant?
+  _ wanted: [(descriptor: Int32, event: Int32)], until deadline: Instant?
 ) throws(SystemError) -> [Bool] {
   var entries = wanted.map { pollfd(fd: $0.descriptor, events: Int16($0.event), revents: 0) }
   while true {
     // Rounded up: if the wait ended a little early, the caller would spin.
-    let milliseconds = deadline.map { Int32(clamping: ContinuousClock.now.duration(to: $0).roundedUpToMilliseconds) }
+    let milliseconds = deadline.map { Int32(clamping: Instant.now.duration(to: $0).roundedUpToMilliseconds) }
     if poll(&entries, nfds_t(entries.count), milliseconds ?? -1) >= 0 { return entries.map { $0.revents != 0 } }
     if errno != EINTR { throw SystemError("poll") }
   }

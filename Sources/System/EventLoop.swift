@@ -20,7 +20,7 @@ package final class EventLoop {
   /// Sorted by time; the next one to run is last.
   private var timers: [Registration] = []
   /// The time that the timer descriptor was last set to.
-  private var armed: ContinuousClock.Instant?
+  private var armed: Instant?
   private var lastNumber: UInt64 = 0
   private var events = [epoll_event](repeating: epoll_event(), count: 16)
   private var isStopped = false
@@ -28,7 +28,7 @@ package final class EventLoop {
 
   package init() throws(SystemError) {
     epoll = Descriptor(adopting: try check("create an epoll") { epoll_create1(Int32(EPOLL_CLOEXEC)) })
-    // `ContinuousClock` is this clock (Swift, stdlib/public/Concurrency/Clock.cpp).
+    // The clock of `Instant`.
     timer = Descriptor(
       adopting: try check("create a timerfd") {
         timerfd_create(__clockid_t(CLOCK_BOOTTIME), Int32(TFD_CLOEXEC | TFD_NONBLOCK))
@@ -69,7 +69,7 @@ package final class EventLoop {
   /// of their times; timers for the same time run in the order in which they were scheduled.
   @discardableResult
   package func schedule(
-    at time: ContinuousClock.Instant, _ handler: @escaping () throws -> Void
+    at time: Instant, _ handler: @escaping () throws -> Void
   ) -> Registration {
     let registration = Registration(self, handler, time: time)
     // Every registration in `timers` has a time.
@@ -152,17 +152,17 @@ package final class EventLoop {
     return events[..<Int(count)].map(\.data.u64)
   }
 
-  private func arm(_ time: ContinuousClock.Instant) {
+  private func arm(_ time: Instant) {
     armed = time
     // A time of zero would disarm the timer (timerfd_settime(2)).
-    let (seconds, attoseconds) = max(.nanoseconds(1), ContinuousClock.now.duration(to: time)).components
+    let (seconds, attoseconds) = max(.nanoseconds(1), Instant.now.duration(to: time)).components
     var setting = itimerspec()
     setting.it_value = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
     timerfd_settime(timer.number, 0, &setting, nil)
   }
 
   private func runTimers() throws {
-    let now = ContinuousClock.now
+    let now = Instant.now
     if let armed, armed <= now {
       var expirations: UInt64 = 0
       read(timer.number, &expirations, MemoryLayout.size(ofValue: expirations))
@@ -198,11 +198,11 @@ package final class Registration {
   private weak var loop: EventLoop?
   fileprivate private(set) var handler: (() throws -> Void)?
   fileprivate private(set) var source: EventLoop.Source?
-  fileprivate let time: ContinuousClock.Instant?
+  fileprivate let time: Instant?
 
   fileprivate init(
     _ loop: EventLoop, _ handler: @escaping () throws -> Void, source: EventLoop.Source? = nil,
-    time: ContinuousClock.Instant? = nil
+    time: Instant? = nil
   ) {
     (self.loop, self.handler, self.source, self.time) = (loop, handler, source, time)
   }

@@ -93,7 +93,7 @@ package final class HelperProcess {
   /// Sends a message.
   package func send(_ message: [UInt8]) throws(Failure) {
     var rest = Frames.frame(message)[...]
-    let deadline = ContinuousClock.now + Self.patience
+    let deadline = Instant.now + Self.patience
     while !rest.isEmpty {
       guard try wait(for: POLLOUT, on: child.input.number, until: deadline) else { throw .silent }
       let count = rest.withUnsafeBytes { write(child.input.number, $0.baseAddress, $0.count) }
@@ -109,7 +109,7 @@ package final class HelperProcess {
   ///
   /// - Parameter deadline: nil for no deadline.
   /// - Returns: nil at the deadline.
-  package func next(until deadline: ContinuousClock.Instant?) throws(Failure) -> [UInt8]? {
+  package func next(until deadline: Instant?) throws(Failure) -> [UInt8]? {
     while true {
       if let message = try complete() { return message }
       guard try wait(for: POLLIN, on: child.output.number, until: deadline) else { return nil }
@@ -130,7 +130,7 @@ package final class HelperProcess {
   /// Closes the program's input, which makes it end, and waits at most this long. Any further output is ignored.
   package func end(within patience: Duration) {
     child.closeInput()
-    let deadline = ContinuousClock.now + patience
+    let deadline = Instant.now + patience
     while (try? waitReadable([child.output.number], until: deadline)) == [true], (try? read()) != nil {}
   }
 
@@ -157,7 +157,7 @@ package final class HelperProcess {
 
   /// - Returns: false at the deadline.
   private func wait(
-    for event: Int32, on descriptor: Int32, until deadline: ContinuousClock.Instant?
+    for event: Int32, on descriptor: Int32, until deadline: Instant?
   ) throws(Failure) -> Bool {
     let ready: [Bool]
     do {

@@ -22,6 +22,36 @@ extension WallClock {
   }
 }
 
+/// A moment on the kernel's clock since the start, which nobody sets and which goes on while the machine sleeps
+/// (CLOCK_BOOTTIME, clock_gettime(2)).
+///
+/// Swift's `ContinuousClock` reads the same clock. It belongs to Swift's concurrency, though, which no program here uses
+/// otherwise: naming that clock links the whole of it, and libdispatch, whose start each program would pay for.
+public struct Instant: Comparable, Sendable {
+  private let sinceStart: Duration
+
+  private init(sinceStart: Duration) { self.sinceStart = sinceStart }
+
+  public static var now: Instant {
+    var time = timespec()
+    clock_gettime(CLOCK_BOOTTIME, &time)
+    return Instant(sinceStart: .seconds(Int64(time.tv_sec)) + .nanoseconds(Int64(time.tv_nsec)))
+  }
+
+  /// The time from this moment to `other`: negative if `other` came before.
+  public func duration(to other: Instant) -> Duration { other.sinceStart - sinceStart }
+
+  public func advanced(by duration: Duration) -> Instant { Instant(sinceStart: sinceStart + duration) }
+
+  public static func + (instant: Instant, duration: Duration) -> Instant { instant.advanced(by: duration) }
+
+  public static func - (instant: Instant, duration: Duration) -> Instant { instant.advanced(by: .zero - duration) }
+
+  public static func - (later: Instant, earlier: Instant) -> Duration { earlier.duration(to: later) }
+
+  public static func < (earlier: Instant, later: Instant) -> Bool { earlier.sinceStart < later.sinceStart }
+}
+
 extension Duration {
   /// Whole milliseconds, rounded up; negative durations are 0.
   package var roundedUpToMilliseconds: Int64 {

@@ -363,7 +363,7 @@ private final class PlayedLink: HCILink {
   let name = "fuzz"
   let needsInitialization = true
   let descriptor: Int32 = -1
-  let emptied = ContinuousClock.now
+  let emptied = Instant.now
   private var left: ArraySlice<UInt8>
 
   init(_ bytes: [UInt8]) { left = bytes[...] }
@@ -371,7 +371,7 @@ private final class PlayedLink: HCILink {
   func send(_ packet: [UInt8]) throws(RadioError) {}
 
   func receive(
-    until deadline: ContinuousClock.Instant?, _ interruption: Interruption?
+    until deadline: Instant?, _ interruption: Interruption?
   ) throws(RadioError) -> HCIPacket? {
     guard let length = left.popFirst() else { return nil }
     let body = Array(left.prefix(Int(length & 0x7F)))

@@ -55,9 +55,9 @@ package final class Subprocess {
 
   /// Waits until something is printed, and says whether it was before the end or the deadline.
   package func waits(for text: String, seconds: Int = 20) -> Bool {
-    let deadline = ContinuousClock.now + .seconds(seconds)
+    let deadline = Instant.now + .seconds(seconds)
     while !printed.contains(text) {
-      guard ContinuousClock.now < deadline, !hasEnded(WNOHANG) else { return printed.contains(text) }
+      guard Instant.now < deadline, !hasEnded(WNOHANG) else { return printed.contains(text) }
       usleep(5000)
     }
     return true

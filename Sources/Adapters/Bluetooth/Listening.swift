@@ -5,17 +5,17 @@ import SystemIO
 /// A live radio's clock: it starts with the wall clock's time and follows the monotonic clock.
 struct LiveClock {
   let start = UnixTime(microseconds: WallClock.microseconds)
-  private let startInstant = ContinuousClock.now
+  private let startInstant = Instant.now
 
   var now: UnixTime { time(.now) }
 
-  func time(_ instant: ContinuousClock.Instant) -> UnixTime {
+  func time(_ instant: Instant) -> UnixTime {
     let elapsed = startInstant.duration(to: instant).components
     return UnixTime(
       microseconds: start.microseconds + elapsed.seconds * 1_000_000 + elapsed.attoseconds / 1_000_000_000_000)
   }
 
-  func instant(_ time: UnixTime) -> ContinuousClock.Instant {
+  func instant(_ time: UnixTime) -> Instant {
     startInstant + .microseconds(time.microseconds &- start.microseconds)
   }
 }
@@ -52,7 +52,7 @@ let longestWait = Duration.milliseconds(500)
 /// last nothing to read, which is never later than the true time.
 ///
 /// - Parameter emptied: when there was last nothing to read.
-func timeOfHearing(_ now: ContinuousClock.Instant, emptied: ContinuousClock.Instant) -> ContinuousClock.Instant {
+func timeOfHearing(_ now: Instant, emptied: Instant) -> Instant {
   emptied.duration(to: now) > .seconds(1) ? emptied : now
 }
 
@@ -61,7 +61,7 @@ func timeOfHearing(_ now: ContinuousClock.Instant, emptied: ContinuousClock.Inst
 /// - Returns: false when the deadline passed.
 /// - Throws: `RadioError.interrupted`, even when there is something to read.
 func waitReadable(
-  _ descriptor: Int32, of radio: String, until deadline: ContinuousClock.Instant?, _ interruption: Interruption?
+  _ descriptor: Int32, of radio: String, until deadline: Instant?, _ interruption: Interruption?
 ) throws(RadioError) -> Bool {
   let ready: [Bool]
   do {

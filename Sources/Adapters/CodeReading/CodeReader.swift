@@ -7,7 +7,7 @@ package import SystemIO
 /// (`stepctl-qr`), and only the content of codes comes back.
 package struct CodeReader: ~Copyable {
   private let source: String
-  private let deadline: ContinuousClock.Instant?
+  private let deadline: Instant?
   private let decoder: HelperProcess
 
   /// - Parameters:
@@ -41,7 +41,7 @@ package struct CodeReader: ~Copyable {
   /// - Parameter progress: called about every second with the time that is left for the camera.
   package mutating func next(progress: (Duration) -> Void = { _ in }) throws(CodeReaderError) -> [UInt8]? {
     while true {
-      let left = deadline.map { ContinuousClock.now.duration(to: $0) }
+      let left = deadline.map { Instant.now.duration(to: $0) }
       if let left { progress(left) }
       switch try reply(until: left.map { .now + min($0, .seconds(1)) }) {
       case .code(let content): return content
@@ -53,7 +53,7 @@ package struct CodeReader: ~Copyable {
   }
 
   /// Nil at the deadline.
-  private func reply(until deadline: ContinuousClock.Instant?) throws(CodeReaderError) -> DecoderReply? {
+  private func reply(until deadline: Instant?) throws(CodeReaderError) -> DecoderReply? {
     do {
       return try decoder.next(until: deadline).map { body throws(MalformedMessage) in try DecoderReply(body: body) }
     } catch HelperProcess.Failure.interrupted {

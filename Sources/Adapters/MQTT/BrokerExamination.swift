@@ -21,14 +21,14 @@ package struct BrokerExamination: Sendable {
   /// Connects and closes the connection.
   ///
   /// - Throws: the error of the first part that failed; `SystemError` of ECANCELED at the interruption.
-  package init(_ broker: Broker, until deadline: ContinuousClock.Instant, interruption: Interruption) throws {
+  package init(_ broker: Broker, until deadline: Instant, interruption: Interruption) throws {
     guard let tls = broker.tls else { throw MQTTError.tlsFailed(broker, code: 0) }
     try tls.checkReadable()
     let context = try TLSContext(tls, broker)
-    let began = ContinuousClock.now
+    let began = Instant.now
     let (number, address) = try Self.connect(to: broker, until: deadline, interruption)
     let socket = Descriptor(adopting: number)
-    let connected = ContinuousClock.now
+    let connected = Instant.now
     guard let session = SSL_new(context.handle) else { throw MQTTError.tlsFailed(broker, code: ERR_get_error()) }
     defer { SSL_free(session) }
     guard SSL_set_fd(session, socket.number) == 1 else { throw MQTTError.tlsFailed(broker, code: ERR_get_error()) }
@@ -61,7 +61,7 @@ package struct BrokerExamination: Sendable {
   ///
   /// - Returns: a descriptor that the caller owns.
   private static func connect(
-    to broker: Broker, until deadline: ContinuousClock.Instant, _ interruption: Interruption
+    to broker: Broker, until deadline: Instant, _ interruption: Interruption
   ) throws -> (socket: Int32, address: String) {
     var hints = addrinfo()
     hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -101,14 +101,14 @@ package struct BrokerExamination: Sendable {
 
   /// - Returns: false at the deadline.
   private static func wait(
-    _ number: Int32, _ events: Int32, until deadline: ContinuousClock.Instant, _ interruption: Interruption
+    _ number: Int32, _ events: Int32, until deadline: Instant, _ interruption: Interruption
   ) throws -> Bool {
     var entries = [
       pollfd(fd: number, events: Int16(events), revents: 0),
       pollfd(fd: interruption.number, events: Int16(POLLIN), revents: 0),
     ]
     while true {
-      let left = ContinuousClock.now.duration(to: deadline).roundedUpToMilliseconds
+      let left = Instant.now.duration(to: deadline).roundedUpToMilliseconds
       let count = poll(&entries, 2, Int32(clamping: left))
       if count == -1, errno == EINTR { continue }
       if entries[1].revents != 0 { throw SystemError("connect", code: ECANCELED) }

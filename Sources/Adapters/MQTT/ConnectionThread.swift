@@ -26,7 +26,7 @@ final class ConnectionThread: Sendable {
   private func run() {
     var pacing = Pacing()
     while true {
-      var established: ContinuousClock.Instant?
+      var established: Instant?
       let delay: Duration
       do {
         try connect(&established)
@@ -45,7 +45,7 @@ final class ConnectionThread: Sendable {
   /// One connection, from name resolution to its end.
   ///
   /// Returns if the program closed the connection; any other end throws.
-  private func connect(_ established: inout ContinuousClock.Instant?) throws(MQTTError) {
+  private func connect(_ established: inout Instant?) throws(MQTTError) {
     let addresses = try resolve(settings.broker.host)
     let tls = try tlsContext()
     for (index, address) in addresses.enumerated() where !exchange.isClosing {
@@ -83,7 +83,7 @@ final class ConnectionThread: Sendable {
 
   /// - Returns: false if the program closed the connection meanwhile.
   private func wait(for duration: Duration) -> Bool {
-    let deadline = ContinuousClock.now + duration
+    let deadline = Instant.now + duration
     while !exchange.isClosing, .now < deadline {
       // A new publication wakes the thread too, but has to wait.
       guard let ready = try? waitReadable([exchange.work.number], until: deadline) else { return false }

@@ -39,7 +39,7 @@ final class Exchange: Sendable {
     return id
   }
 
-  func next(until deadline: ContinuousClock.Instant?) throws(SystemError) -> MQTTConnection.Event? {
+  func next(until deadline: Instant?) throws(SystemError) -> MQTTConnection.Event? {
     while true {
       let (event, isLast) = state.withLock { state in
         if state.isClosing { return (MQTTConnection.Event?.none, true) }

@@ -1,6 +1,6 @@
 import CMosquitto
 import Glibc
-import SystemIO
+package import SystemIO
 
 /// A connection to a broker: MQTT 3.1.1, clean session; publishes with QoS 1.
 ///
@@ -144,7 +144,7 @@ package final class MQTTConnection: Sendable {
   ///
   /// - Returns: nil if the deadline passed, or if no event can follow: the connection was closed, or it ended for good
   ///   and its last event was fetched.
-  package func next(until deadline: ContinuousClock.Instant?) throws(MQTTError) -> Event? {
+  package func next(until deadline: Instant?) throws(MQTTError) -> Event? {
     do {
       return try exchange.next(until: deadline)
     } catch {

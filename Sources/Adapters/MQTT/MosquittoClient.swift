@@ -26,7 +26,7 @@ final class MosquittoClient {
   private static let packetsATurn = 64
 
   /// When CONNACK arrived.
-  private(set) var established: ContinuousClock.Instant?
+  private(set) var established: Instant?
 
   private let settings: Settings
   private let exchange: Exchange
@@ -81,7 +81,7 @@ final class MosquittoClient {
   ///
   /// - Parameter address: a numeric address.
   func run(connectingTo address: String) throws(MQTTError) {
-    let deadline = ContinuousClock.now + settings.patience
+    let deadline = Instant.now + settings.patience
     // In this mode libmosquitto only queues CONNECT. Otherwise a failed send would close the socket before it is read.
     try check(mosquitto_threaded_set(handle, true))
     try check(
@@ -110,7 +110,7 @@ final class MosquittoClient {
       try serve(Int32(entries[0].revents) | (canRead ? POLLIN : 0))
       if stage == .established {
         try check(mosquitto_loop_misc(handle))
-      } else if ContinuousClock.now >= deadline {
+      } else if Instant.now >= deadline {
         throw .timedOut(settings.broker, stage)
       }
     }
@@ -219,8 +219,8 @@ final class MosquittoClient {
 
   /// The time-out for poll(2), milliseconds: up to the deadline, and then short enough to keep the keep-alive within an
   /// eighth, where the broker allows a half (MQTT 3.1.1, 3.1.2.10).
-  private func timeout(_ deadline: ContinuousClock.Instant) -> Int32 {
-    let wait = stage == .established ? settings.keepAlive / 8 : ContinuousClock.now.duration(to: deadline)
+  private func timeout(_ deadline: Instant) -> Int32 {
+    let wait = stage == .established ? settings.keepAlive / 8 : Instant.now.duration(to: deadline)
     return Int32(clamping: wait.roundedUpToMilliseconds)
   }
 

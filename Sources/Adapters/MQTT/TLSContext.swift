@@ -180,7 +180,7 @@ struct PacketMeter {
   private let limit: Int
   private let keepAlive: Duration
   private var unfinished = 0
-  private var lastEnd = ContinuousClock.now
+  private var lastEnd = Instant.now
   private(set) var isOverfed = false
 
   /// - Parameter limit: bytes of TLS records.

@@ -111,7 +111,7 @@ final class Port {
     guard (try? file.write(question, path)) != nil else { return [] }
     var heard: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 256)
-    let end = ContinuousClock.now + .milliseconds(100)
+    let end = Instant.now + .milliseconds(100)
     while heard.count <= 4096, (try? waitReadable([number], until: end)) == [true] {
       let count = read(number, &chunk, chunk.count)
       guard count > 0 else { break }

@@ -1,4 +1,5 @@
 package import Domain
+package import SystemIO
 package import Tags
 
 /// The field of a reader, and the tag in it.
@@ -43,11 +44,11 @@ extension TagField {
   ///   - progress: called now and then with the time that is left; nil without a deadline.
   /// - Throws: `NFCError.noTag` at the deadline.
   package func waitForTag(
-    until deadline: ContinuousClock.Instant?, progress: (Duration?) -> Void = { _ in }
+    until deadline: Instant?, progress: (Duration?) -> Void = { _ in }
   ) throws -> NFCTarget {
     while true {
       if let target = try select() { return target }
-      let left = deadline.map { ContinuousClock.now.duration(to: $0) }
+      let left = deadline.map { Instant.now.duration(to: $0) }
       if let left, left <= .zero { throw NFCError.noTag }
       progress(left)
       try rest()
@@ -58,7 +59,7 @@ extension TagField {
   ///
   /// - Parameter deadline: nil for none.
   /// - Throws: `NFCError.noTag` at the deadline, if no other tag came.
-  package func waitForRemoval(of uid: TagUID, until deadline: ContinuousClock.Instant?) throws {
+  package func waitForRemoval(of uid: TagUID, until deadline: Instant?) throws {
     while try select()?.uid == uid {
       if let deadline, deadline <= .now { throw NFCError.noTag }
       try rest()
@@ -73,7 +74,7 @@ extension TagField {
   /// - Throws: `NFCError.noTag` or `NFCError.noAnswer` at the deadline, and errors of the reader. Errors of the tag's
   ///   content are in the result.
   package func readTag(
-    until deadline: ContinuousClock.Instant, progress: (Duration?) -> Void = { _ in }
+    until deadline: Instant, progress: (Duration?) -> Void = { _ in }
   ) throws -> TagContents {
     while true {
       let target = try waitForTag(until: deadline, progress: progress)

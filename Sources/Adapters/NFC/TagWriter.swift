@@ -1,4 +1,5 @@
 import Domain
+import SystemIO
 package import Tags
 
 /// Writes to one particular tag, even if it is taken away and returned meanwhile.
@@ -271,7 +272,7 @@ package struct TagWriter {
   ///
   /// - Returns: whether the tag had stayed.
   private func waitForReturn() throws -> Bool {
-    let deadline = ContinuousClock.now + patience
+    let deadline = Instant.now + patience
     var stayed = true
     while true {
       if let found = try field.select() {
@@ -279,7 +280,7 @@ package struct TagWriter {
         return stayed
       }
       stayed = false
-      let left = ContinuousClock.now.duration(to: deadline)
+      let left = Instant.now.duration(to: deadline)
       guard left > .zero else { throw NFCError.tagGone(target.uid) }
       progress(.waiting(left))
       try field.rest()

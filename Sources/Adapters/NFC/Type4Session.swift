@@ -1,15 +1,16 @@
+import SystemIO
 import Tags
 
 /// A Type 4 tag while it stays selected.
 struct Type4Session {
   private let field: any TagField
-  private let deadline: ContinuousClock.Instant?
+  private let deadline: Instant?
 
   /// The largest data of a command or an answer, so that both fit into a frame of the chip.
   private static let maximumData = 240
 
   /// - Parameter deadline: when an answer is too late; nil for never.
-  init(_ field: any TagField, until deadline: ContinuousClock.Instant? = nil) {
+  init(_ field: any TagField, until deadline: Instant? = nil) {
     self.field = field
     self.deadline = deadline
   }

@@ -69,7 +69,7 @@ package final class FeedConnection {
   }
 
   /// The next event; nil at the deadline.
-  package func next(until deadline: ContinuousClock.Instant?) throws(FeedError) -> Event? {
+  package func next(until deadline: Instant?) throws(FeedError) -> Event? {
     while true {
       let body: [UInt8]
       do {

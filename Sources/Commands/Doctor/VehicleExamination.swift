@@ -185,7 +185,7 @@ struct VehicleExamination {
       var states: [String] = []
       var longest = Duration.zero
       for (index, step) in steps.enumerated() {
-        let began = ContinuousClock.now
+        let began = Instant.now
         let answer = try client.status(of: step)
         // The first measurement includes the wait for the connection.
         if index > 0 { longest = max(longest, began.duration(to: .now)) }

@@ -99,7 +99,7 @@ extension Context {
 
   /// A client of the server at which the user is logged in.
   func fleet(
-    _ interruption: Interruption, deadline: ContinuousClock.Instant? = nil, noInput: Bool = false
+    _ interruption: Interruption, deadline: Instant? = nil, noInput: Bool = false
   ) throws -> FleetClient {
     try FleetClient(in: fleetFolder(), fleetWorld(interruption, noInput: noInput), deadline: deadline)
   }

@@ -11,7 +11,7 @@ struct FindingReport {
   let vehicle: Vehicle
   let finding: Finding
   /// The start of the search.
-  let began: ContinuousClock.Instant
+  let began: Instant
 
   /// Nil when the rider is not located.
   var sighting: Sighting? { if case .sighted(let sighting) = finding { sighting } else { nil } }

@@ -55,7 +55,7 @@ struct TagBatch {
     if failed > 0 { throw Ended(.badData) }
   }
 
-  private var deadline: ContinuousClock.Instant? { limit.map { .now + $0 } }
+  private var deadline: Instant? { limit.map { .now + $0 } }
 
   /// Waits for a tag that this batch has not written yet.
   private func next(after done: Set<TagUID>) throws -> NFCTarget {

@@ -48,7 +48,7 @@ struct TagJob {
   /// Waits for a tag, and writes to it.
   ///
   /// - Parameter tell: receives the state in which a signal has left the tag.
-  func run(until deadline: ContinuousClock.Instant, tell: (String) -> Void) throws -> TagReport {
+  func run(until deadline: Instant, tell: (String) -> Void) throws -> TagReport {
     defer { progress.clear() }
     let target = try field.waitForTag(until: deadline) { left in
       if let left { progress.show("waiting for a tag, \(Int(left.inSeconds)) s left") }

@@ -145,7 +145,7 @@ struct Replayer {
   private let clocks: Context.Clocks
   private var index = 0
   /// The start of this round, on both clocks.
-  private var begin: (steady: ContinuousClock.Instant, wall: UnixTime)
+  private var begin: (steady: Instant, wall: UnixTime)
   /// Microseconds between the beginnings of two rounds.
   private let round: Int64
 
@@ -159,7 +159,7 @@ struct Replayer {
   }
 
   /// When the next frame is due.
-  var due: ContinuousClock.Instant { begin.steady + .microseconds(offset) }
+  var due: Instant { begin.steady + .microseconds(offset) }
 
   private var offset: Int64 { max(0, frames[index].received.microseconds - frames[0].received.microseconds) }
 

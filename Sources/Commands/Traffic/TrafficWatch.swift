@@ -117,7 +117,7 @@ private final class RoadWatch {
   }
 
   private var now: Double { (context.clocks.steady() - Self.epoch).inSeconds }
-  private static let epoch = ContinuousClock.now
+  private static let epoch = Instant.now
 
   func take(_ event: FeedEvent) throws {
     switch event {

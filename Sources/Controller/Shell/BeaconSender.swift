@@ -57,7 +57,7 @@ private final class BeaconAttempts {
   private let events: Mailbox<BeaconSender.Event>
   private let stop: Interruption
   private var advertiser: Advertiser?
-  private var begun = ContinuousClock.now
+  private var begun = Instant.now
   private var lasted = Duration.zero
   private var backoff = Backoff()
   /// The last reported event.
@@ -97,7 +97,7 @@ private final class BeaconAttempts {
   private func rest() throws(RadioError) -> Bool {
     let now = WallClock.microseconds
     let change = plan.change(after: now / 1_000_000) * 1_000_000
-    let due = ContinuousClock.now + .microseconds(min(change - now, Self.longestRest))
+    let due = Instant.now + .microseconds(min(change - now, Self.longestRest))
     while true {
       guard let isReady = wait(advertiser?.descriptor, until: due) else { return false }
       if !isReady { return true }
@@ -114,7 +114,7 @@ private final class BeaconAttempts {
   }
 
   /// - Returns: whether the descriptor is ready; nil when the thread is to end.
-  private func wait(_ descriptor: Int32?, until deadline: ContinuousClock.Instant) -> Bool? {
+  private func wait(_ descriptor: Int32?, until deadline: Instant) -> Bool? {
     guard let ready = try? waitReadable([descriptor ?? -1, stop.number], until: deadline), !ready[1] else { return nil }
     return ready[0]
   }

@@ -88,7 +88,7 @@ package final class BringUpLoop {
   private let servoReports: Mailbox<ServoReport>
   private let inputs: InputReader?
   private let loop: EventLoop
-  private let start = ContinuousClock.now
+  private let start = Instant.now
   private var bringUp: BringUp
   private var unread: Set<SensorID>
   private var waiting: [Typed] = []

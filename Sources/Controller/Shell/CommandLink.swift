@@ -1,4 +1,5 @@
 package import MQTT
+import SystemIO
 
 /// Carries riders' commands to the controller and its statements back.
 ///

@@ -144,11 +144,11 @@ private struct OpenerState: Sendable {
   }
 
   /// When the next report of ignored messages is due.
-  var due: ContinuousClock.Instant? { [screen.due, excess.due].compactMap(\.self).min() }
+  var due: Instant? { [screen.due, excess.due].compactMap(\.self).min() }
 
   /// The reports that are due now.
   mutating func ignored() -> [CommandOpener.Arrival] {
-    let now = ContinuousClock.now
+    let now = Instant.now
     return [screen.report(at: now), excess.report(at: now)].compactMap(\.self)
   }
 }
@@ -163,14 +163,14 @@ struct DeviceAllowance: Sendable {
   private let interval: Duration
   private let burst: Int
   /// For each device, the time up to which its allowance is used.
-  private var until: [VerificationKey: ContinuousClock.Instant] = [:]
+  private var until: [VerificationKey: Instant] = [:]
 
   init(perSecond: Int = DeviceAllowance.perSecond, burst: Int = DeviceAllowance.burst) {
     interval = .seconds(1) / perSecond
     self.burst = burst
   }
 
-  mutating func admits(_ device: VerificationKey, at now: ContinuousClock.Instant) -> Bool {
+  mutating func admits(_ device: VerificationKey, at now: Instant) -> Bool {
     let used = max(until[device] ?? now, now)
     guard used - now <= interval * (burst - 1) else { return false }
     until[device] = used + interval

@@ -35,9 +35,9 @@ final class CommandScreen: Sendable {
   }
 
   /// When `report` is due.
-  var due: ContinuousClock.Instant? { refused.withLock { $0.due } }
+  var due: Instant? { refused.withLock { $0.due } }
 
-  func report(at now: ContinuousClock.Instant) -> CommandOpener.Arrival? { refused.withLock { $0.report(at: now) } }
+  func report(at now: Instant) -> CommandOpener.Arrival? { refused.withLock { $0.report(at: now) } }
 }
 
 /// Messages that the controller does not see, since the last report.
@@ -47,7 +47,7 @@ struct IgnoredMessages: Sendable {
 
   private var first: (step: StepID, reason: CommandOpener.Reason)?
   private var count = 0
-  private var told = ContinuousClock.now - interval
+  private var told = Instant.now - interval
 
   /// - Returns: whether this is the first message since the last report.
   @discardableResult
@@ -59,10 +59,10 @@ struct IgnoredMessages: Sendable {
   }
 
   /// When the next report is due; nil if there is nothing to report.
-  var due: ContinuousClock.Instant? { first == nil ? nil : told + Self.interval }
+  var due: Instant? { first == nil ? nil : told + Self.interval }
 
   /// The report, if it is due.
-  mutating func report(at now: ContinuousClock.Instant) -> CommandOpener.Arrival? {
+  mutating func report(at now: Instant) -> CommandOpener.Arrival? {
     guard let (step, reason) = first, now - told >= Self.interval else { return nil }
     defer { (first, count, told) = (nil, 0, now) }
     return .ignored(step, reason, count: count)

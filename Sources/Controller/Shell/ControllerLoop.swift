@@ -49,7 +49,7 @@ final class ControllerLoop {
   private let topic: TopicPrefix
   private let opener: CommandOpener
   private let loop: EventLoop
-  private let start = ContinuousClock.now
+  private let start = Instant.now
   private var ending = Ending.no
   private var tick: Registration?
   private var look: Registration?
@@ -63,7 +63,7 @@ final class ControllerLoop {
   private var inputsAnswer = true
   private var noticePause: Registration?
   private var waitingNotice: [UInt8]?
-  private var holdUps: (count: Int, told: ContinuousClock.Instant)
+  private var holdUps: (count: Int, told: Instant)
   /// Nil if no metrics are written.
   private var metrics: Metrics?
   private let steps: [StepID]
@@ -149,7 +149,7 @@ final class ControllerLoop {
   }
 
   /// Milliseconds since the start.
-  private func clock(at instant: ContinuousClock.Instant) -> Int64 {
+  private func clock(at instant: Instant) -> Int64 {
     Int64(start.duration(to: instant).inSeconds * 1000)
   }
 

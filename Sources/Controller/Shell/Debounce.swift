@@ -1,7 +1,7 @@
+import SystemIO
+
 /// Debounces an input: it becomes inactive at once, and active only after it has been active for `delay`.
 struct Debounce {
-  typealias Instant = ContinuousClock.Instant
-
   /// How long it must be active.
   let delay: Duration
   /// Nil while it is lost, and until its first reading.

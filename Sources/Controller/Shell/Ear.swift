@@ -25,7 +25,7 @@ final class Ear: Sendable {
     /// It does not listen, or no longer listens. The same reason is not reported twice in a row.
     case failed(RadioError)
     /// An awaited frame, its RSSI in dBm, and when it was heard.
-    case heard(UUID, Int8, ContinuousClock.Instant)
+    case heard(UUID, Int8, Instant)
   }
 
   let step: StepID
@@ -71,7 +71,7 @@ private final class Listening {
 
   func run() {
     while true {
-      var begun: ContinuousClock.Instant?
+      var begun: Instant?
       do throws(RadioError) {
         let radio = try radio.open(interruption: stop)
         defer { radio.close() }
@@ -91,7 +91,7 @@ private final class Listening {
         told = error
       }
       let lasted = begun?.duration(to: .now) ?? .zero
-      let due = ContinuousClock.now + backoff.next(afterLasting: lasted, chance: Double.random(in: 0...1))
+      let due = Instant.now + backoff.next(afterLasting: lasted, chance: Double.random(in: 0...1))
       if (try? waitReadable([stop.number], until: due)[0]) ?? true { return }
     }
   }

@@ -49,7 +49,7 @@ private final class Liveness: Sendable {
 
   let question: Wakeup
   /// When the present unanswered question was asked.
-  private let asked = Mutex<ContinuousClock.Instant?>(nil)
+  private let asked = Mutex<Instant?>(nil)
 
   init() throws { question = try Wakeup() }
 

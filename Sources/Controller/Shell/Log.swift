@@ -50,7 +50,7 @@ final class Log {
 
   /// For lines that anybody can cause as often as they like.
   private struct Repetition {
-    let written: ContinuousClock.Instant
+    let written: Instant
     var unwritten = 0
   }
 
@@ -85,7 +85,7 @@ final class Log {
   private func writeOnceASecond(
     _ priority: Priority, _ kind: String, _ text: String, _ outcome: Outcome? = nil, count: Int = 1
   ) {
-    let now = ContinuousClock.now
+    let now = Instant.now
     let last = repetitions[kind]
     if let last, now - last.written < .seconds(1) {
       repetitions[kind]?.unwritten += count

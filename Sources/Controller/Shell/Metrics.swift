@@ -67,7 +67,7 @@ struct Metrics: Sendable {
 
   /// The samples by their labels, as text.
   private var samples: [Name: [String: Double]] = [:]
-  private var begun: [CommitTicket: ContinuousClock.Instant] = [:]
+  private var begun: [CommitTicket: Instant] = [:]
   /// How many journal writes took at most as long as each bound.
   private var commits = [Int](repeating: 0, count: bounds.count)
   private var commitSum = (count: 0, seconds: 0.0)

@@ -24,8 +24,8 @@ struct PWMOutput: PulseOutput {
 
   func prepare() throws -> Int? {
     if !Files.exists(folder) { try write("\(number)", to: "\(chip)/export") }
-    let patience = ContinuousClock.now + Self.exportPatience
-    while access("\(folder)/enable", W_OK) != 0, ContinuousClock.now < patience { usleep(5_000) }
+    let patience = Instant.now + Self.exportPatience
+    while access("\(folder)/enable", W_OK) != 0, Instant.now < patience { usleep(5_000) }
     if try read("enable") == 1 {
       let pulse = try read("duty_cycle")
       if try read("period") == period, pulse > 0 { return pulse }

@@ -17,15 +17,15 @@ import TrafficFeed
 final class RoadListener: Sendable {
   enum Event: Sendable {
     /// The seconds since 1970 at an instant, as sent to the bridge on this connection.
-    case connected(wall: Double, at: ContinuousClock.Instant)
-    case frame(FeedFrame, at: ContinuousClock.Instant)
+    case connected(wall: Double, at: Instant)
+    case frame(FeedFrame, at: Instant)
     /// Nil if the watch has ended because nobody asks any more.
     case lost(String?)
   }
 
   /// Where the bridge is to watch, and until when.
   struct Wish: Sendable {
-    let until: ContinuousClock.Instant
+    let until: Instant
     let position: Coordinate
     /// Metres.
     let error: Double
@@ -81,7 +81,7 @@ final class RoadListener: Sendable {
       wished.clear()
       var backoff = Backoff()
       while current != nil {
-        let begun = ContinuousClock.now
+        let begun = Instant.now
         do {
           switch feed.address {
           case .bridge(let host, let port, let path): try watch(host, port, path)
@@ -97,7 +97,7 @@ final class RoadListener: Sendable {
           let lasted = begun.duration(to: .now)
           events.post(.lost(reason == told && lasted < Backoff.longest ? nil : reason))
           told = reason
-          let due = ContinuousClock.now + backoff.next(afterLasting: lasted, chance: Double.random(in: 0...1))
+          let due = Instant.now + backoff.next(afterLasting: lasted, chance: Double.random(in: 0...1))
           guard let ready = try? waitReadable([wished.number, stop.number], until: due), !ready[1] else { return }
           if ready[0] {
             wished.clear()
@@ -119,14 +119,14 @@ final class RoadListener: Sendable {
   private func watch(_ host: String, _ port: UInt16, _ path: String) throws {
     let connection = try FeedConnection(
       host: host, port: port, path: path, feed.credentials, interruption: stop)
-    let (wall, begun) = (Double(WallClock.microseconds) / 1e6, ContinuousClock.now)
+    let (wall, begun) = (Double(WallClock.microseconds) / 1e6, Instant.now)
     var isConnected = false
     var nextLocation = begun
     var lastFrame = begun
     // A program that neither sends nor ends counts as lost.
     let patience = (connecting: Duration.seconds(15), silence: Duration.seconds(5))
     while let wish = current {
-      let now = ContinuousClock.now
+      let now = Instant.now
       guard begun.duration(to: now) < patience.connecting || isConnected,
         lastFrame.duration(to: now) < patience.silence || !isConnected
       else { throw FeedSilence(name: "\(host):\(port)") }
@@ -152,7 +152,7 @@ final class RoadListener: Sendable {
   /// Plays a recording as if it happened now.
   private func play(_ path: String) throws {
     let lines = try Files.readRegular(path, limit: 1 << 28).split(separator: UInt8(ascii: "\n"))
-    let begun = ContinuousClock.now
+    let begun = Instant.now
     let wall = Double(WallClock.microseconds) / 1e6
     var first: UnixTime?
     events.post(.connected(wall: wall, at: begun))
@@ -224,7 +224,7 @@ final class ReceiverListener: Sendable {
     var backoff = Backoff()
     var told: String?
     while true {
-      let begun = ContinuousClock.now
+      let begun = Instant.now
       do throws(GPSError) {
         let gpsd = try GPSConnection(address, stop)
         told = nil
@@ -243,7 +243,7 @@ final class ReceiverListener: Sendable {
         events.post(.lost(error.description == told ? nil : error.description))
         told = error.description
       }
-      let due = ContinuousClock.now + backoff.next(afterLasting: begun.duration(to: .now), chance: .random(in: 0...1))
+      let due = Instant.now + backoff.next(afterLasting: begun.duration(to: .now), chance: .random(in: 0...1))
       if (try? waitReadable([stop.number], until: due)[0]) ?? true { return }
     }
   }

@@ -14,11 +14,11 @@ final class Supervision {
   private let manager: ServiceManager?
   private let watchdog: Watchdog?
   private let pause: Duration?
-  private let now: () -> ContinuousClock.Instant
+  private let now: () -> Instant
   private weak var loop: EventLoop?
 
   init(
-    _ manager: ServiceManager?, _ watchdog: Watchdog?, now: @escaping () -> ContinuousClock.Instant = { .now }
+    _ manager: ServiceManager?, _ watchdog: Watchdog?, now: @escaping () -> Instant = { .now }
   ) {
     (self.manager, self.watchdog, self.now) = (manager, watchdog, now)
     // Four times within the shorter of the two time limits.
@@ -32,7 +32,7 @@ final class Supervision {
     if pause != nil { turn(due: now()) }
   }
 
-  private func turn(due: ContinuousClock.Instant) {
+  private func turn(due: Instant) {
     let time = now()
     if due.duration(to: time) <= Self.longestDelay {
       if manager?.patience != nil { manager?.tell("WATCHDOG=1") }

@@ -1,9 +1,8 @@
 import StepController
+import SystemIO
 
 /// When the ticks of a motion are due.
 struct Ticks {
-  typealias Instant = ContinuousClock.Instant
-
   private var last: Instant
 
   init(at time: Instant = .now) { last = time }

@@ -74,7 +74,7 @@ private struct Sending {
     var call: Call?
     while true {
       while let newer = calls.take() { call = newer }
-      var due: ContinuousClock.Instant?
+      var due: Instant?
       do throws(RadioError) {
         if let now = call?.frame(at: .now) {
           let isFirst = caller == nil

@@ -158,7 +158,7 @@ public final class RiderClient {
   /// - Returns: the information, nil from an earlier version of the controller; the controller's clock, milliseconds
   ///   since its start; and the time from question to answer.
   package func examine(_ step: StepID) throws -> (about: About?, clock: Int64, roundTrip: Duration) {
-    let began = ContinuousClock.now
+    let began = Instant.now
     let statement = try perform([.examine(step)])[0]
     let roundTrip = began.duration(to: .now)
     guard case .challenge(let challenge)? = statement.answer?.outcome else { return (nil, statement.clock, roundTrip) }

@@ -1,18 +1,19 @@
 public import Domain
 public import StepProtocol
+public import SystemIO
 
 /// A statement of the controller, and the time of its arrival here.
 public struct Answer: Sendable, Equatable {
   public let statement: Statement
-  public let received: ContinuousClock.Instant
+  public let received: Instant
 
-  public init(statement: Statement, received: ContinuousClock.Instant) {
+  public init(statement: Statement, received: Instant) {
     self.statement = statement
     self.received = received
   }
 
   /// The controller's clock at an instant, milliseconds; never negative (PROTOCOL.md, section 4.2).
-  public func clock(at moment: ContinuousClock.Instant) -> Int64 {
+  public func clock(at moment: Instant) -> Int64 {
     let (seconds, attoseconds) = received.duration(to: moment).components
     let elapsed = Double(seconds) * 1000 + Double(attoseconds) * 1e-15
     return max(0, statement.clock + Int64(elapsed.rounded(.down)))
@@ -118,7 +119,7 @@ public struct StepRequest: Sendable {
 
   public let goal: Goal
   /// When the request gives up, if nothing arrives before.
-  public private(set) var limit: ContinuousClock.Instant
+  public private(set) var limit: Instant
   /// Whether the broker says that the controller is offline. That message is not signed: it explains a silence, and
   /// decides nothing.
   public var isOffline: Bool
@@ -129,7 +130,7 @@ public struct StepRequest: Sendable {
   private var presented: (target: Command.Move.Target, sighting: Sighting)?
 
   /// - Parameter limit: when to give up waiting for the answer to the first question.
-  public init(_ goal: Goal, with access: RiderAccess, limit: ContinuousClock.Instant, isOffline: Bool = false) {
+  public init(_ goal: Goal, with access: RiderAccess, limit: Instant, isOffline: Bool = false) {
     self.goal = goal
     self.access = access
     self.limit = limit
@@ -203,7 +204,7 @@ public struct StepRequest: Sendable {
   /// Gives a `prepare` request the motion to perform. May be called once. The command is sent as soon as there is a
   /// challenge.
   public mutating func present(
-    _ sighting: Sighting, to target: Command.Move.Target, at now: ContinuousClock.Instant
+    _ sighting: Sighting, to target: Command.Move.Target, at now: Instant
   ) -> [Update] {
     precondition(sighting.step.id == step && presented == nil)
     let new = (target: target, sighting: sighting)
@@ -222,7 +223,7 @@ public struct StepRequest: Sendable {
   }
 
   /// Tells the request the present time.
-  public mutating func advance(to now: ContinuousClock.Instant) -> [Update] {
+  public mutating func advance(to now: Instant) -> [Update] {
     if hasEnded || now < limit { return [] }
     if case .ready(let offer, nil) = stage { return renew(offer, at: now) }
     if case .stop = goal { return give(up: .timedOut, before: .notStopped(isOffline: isOffline)) }
@@ -294,7 +295,7 @@ public struct StepRequest: Sendable {
   }
 
   /// Asks for another challenge. Until it comes, the present one is valid.
-  private mutating func renew(_ offer: Offer, at now: ContinuousClock.Instant) -> [Update] {
+  private mutating func renew(_ offer: Offer, at now: Instant) -> [Update] {
     let (sent, update) = seal(.status)
     stage = .ready(offer, question: sent)
     limit = now + Self.renewalDelay
@@ -302,7 +303,7 @@ public struct StepRequest: Sendable {
   }
 
   private mutating func command(
-    _ wanted: (target: Command.Move.Target, sighting: Sighting), _ offer: Offer, at now: ContinuousClock.Instant
+    _ wanted: (target: Command.Move.Target, sighting: Sighting), _ offer: Offer, at now: Instant
   ) -> [Update] {
     let answer = offer.answer
     let move = Command.Move(

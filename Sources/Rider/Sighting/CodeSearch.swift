@@ -63,7 +63,7 @@ package struct CodeSearch: StepSearch {
 
 extension Sighting {
   /// - Throws: for a code that does not belong to a step of this vehicle.
-  package init(code bytes: [UInt8], of vehicle: Vehicle, found: ContinuousClock.Instant) throws(SightingError) {
+  package init(code bytes: [UInt8], of vehicle: Vehicle, found: Instant) throws(SightingError) {
     do throws(StepName.Problem) {
       let name = try StepName(code: bytes)
       self.init(code: name.content, of: try name.step(in: vehicle), found: found)

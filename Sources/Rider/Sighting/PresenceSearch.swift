@@ -83,7 +83,7 @@ package final class PresenceSearch {
   /// Ends the searches that still run, and waits until they have released their devices: 2 s at most.
   package func close() {
     stop()
-    let deadline = ContinuousClock.now + .seconds(2)
+    let deadline = Instant.now + .seconds(2)
     while !interruptions.isEmpty, .now < deadline {
       guard let ready = try? waitReadable([mailbox.descriptor], until: deadline), ready[0] else { return }
       while let message = mailbox.take() {

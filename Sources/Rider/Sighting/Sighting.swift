@@ -1,5 +1,6 @@
 public import Domain
 public import Ranging
+public import SystemIO
 
 /// The rider at a step: which step, how it was found, and when. A proof is a sighting in the form of the protocol.
 public struct Sighting: Sendable {
@@ -7,7 +8,7 @@ public struct Sighting: Sendable {
   /// What the vehicle is told about the sighting.
   public let proof: Proof
   /// When the last supporting evidence was heard or read.
-  public let found: ContinuousClock.Instant
+  public let found: Instant
   /// The evidence for the sighting, to show to people.
   public let evidence: Evidence
 
@@ -24,17 +25,17 @@ public struct Sighting: Sendable {
   public var method: ProofMethod { proof.method }
 
   /// A sighting from a step's tag.
-  public init(tag uid: TagUID, content: String, of step: Step, found: ContinuousClock.Instant) {
+  public init(tag uid: TagUID, content: String, of step: Step, found: Instant) {
     self.init(step, .tag(uid: uid, content: content), found, .tag(uid))
   }
 
   /// A sighting from a step's code.
-  public init(code content: String, of step: Step, found: ContinuousClock.Instant) {
+  public init(code content: String, of step: Step, found: Instant) {
     self.init(step, .code(content: content), found, .code)
   }
 
   /// A sighting at the step in whose reach the vehicle hears this device.
-  package init(heardAt step: Step, found: ContinuousClock.Instant) {
+  package init(heardAt step: Step, found: Instant) {
     self.init(step, .heard, found, .vehicle)
   }
 
@@ -46,7 +47,7 @@ public struct Sighting: Sendable {
   /// - Parameters:
   ///   - made: when the decision was made.
   /// - Returns: nil if the rider is not located.
-  public init?(_ location: Location, made: ContinuousClock.Instant) {
+  public init?(_ location: Location, made: Instant) {
     guard location.isLocated, let step = location.facing, let reading = location.reading(of: step) else { return nil }
     let beacons = location.readings.compactMap { reading -> HeardBeacon? in
       guard let minor = reading.minor, let power = reading.measuredPower, let rssi = reading.rssi else { return nil }
@@ -58,7 +59,7 @@ public struct Sighting: Sendable {
       made - .milliseconds(Int64((reading.age ?? 0) * 1000)), .beacons(location))
   }
 
-  private init(_ step: Step, _ proof: Proof, _ found: ContinuousClock.Instant, _ evidence: Evidence) {
+  private init(_ step: Step, _ proof: Proof, _ found: Instant, _ evidence: Evidence) {
     self.step = step
     self.proof = proof
     self.found = found

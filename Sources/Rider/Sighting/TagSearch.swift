@@ -44,7 +44,7 @@ package struct TagSearch: StepSearch {
 extension Sighting {
   /// - Throws: for a tag that does not belong to a step of this vehicle.
   package init(
-    _ contents: TagContents, of vehicle: Vehicle, found: ContinuousClock.Instant
+    _ contents: TagContents, of vehicle: Vehicle, found: Instant
   ) throws(SightingError) {
     let uid = contents.target.uid
     let message: NDEFMessage

@@ -41,7 +41,7 @@ final class PlayedServer: HTTPTransport {
   var fleetFolder: FleetFolder { FleetFolder("\(folder.path)/fleet") }
 
   var world: FleetClient.World {
-    let start = ContinuousClock.now
+    let start = Instant.now
     let begin = time
     return FleetClient.World(
       device: { self.device }, clock: { self.time }, steady: { start + .seconds(self.time - begin) },

@@ -1,5 +1,6 @@
 import Glibc
 import MQTT
+import SystemIO
 import TestSupport
 import Testing
 

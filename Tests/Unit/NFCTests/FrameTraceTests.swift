@@ -1,5 +1,6 @@
 import Domain
 import Encoding
+import SystemIO
 import Tags
 import TestSupport
 import Testing

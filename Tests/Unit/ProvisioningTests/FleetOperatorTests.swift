@@ -1,6 +1,7 @@
 import Domain
 import Glibc
 import StepProtocol
+import SystemIO
 import TestSupport
 import Testing
 

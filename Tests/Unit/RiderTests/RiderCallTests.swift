@@ -2,12 +2,13 @@ import Domain
 import Rider
 import StepProtocol
 import Testing
+import SystemIO
 
 /// What a rider's device calls, and when: never without a question of its own, and never for longer than it was asked.
 @Suite("Calls of a rider") struct RiderCallTests {
   private let step = World.vehicle.steps[0]
   private let other = World.vehicle.steps[1]
-  private let now = ContinuousClock.now
+  private let now = Instant.now
   private let epoch = [UInt8](repeating: 7, count: Statement.epochSize)
   private let challenge = [UInt8](repeating: 1, count: Statement.challengeSize)
   private let policy = PresencePolicy(methods: [.beacon, .heard], zone: .near, acceptsStatic: true, needsHearing: true)

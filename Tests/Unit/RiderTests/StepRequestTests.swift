@@ -8,7 +8,7 @@ import Testing
 /// What a request does with statements that no honest controller would send, and with the end of its connection.
 @Suite("Requests to a step") struct StepRequestTests {
   private let step = World.vehicle.steps[0]
-  private let now = ContinuousClock.now
+  private let now = Instant.now
   private let epoch = [UInt8](repeating: 7, count: Statement.epochSize)
   private let policy = PresencePolicy(methods: [.nfc], zone: .near, acceptsStatic: true)
 

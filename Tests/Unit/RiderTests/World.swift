@@ -3,6 +3,7 @@ import MQTT
 import Rider
 import StepController
 import StepProtocol
+import SystemIO
 import TestSupport
 
 /// Riders and a vehicle in one process, with a network between them that a seed makes bad.
@@ -39,7 +40,7 @@ struct World {
       Step(id: StepID("left")!, side: .left, major: 1), Step(id: StepID("right")!, side: .right, major: 2),
     ])
   static let topic = TopicPrefix("arena2036/rolling_chassis")!
-  static let epoch = ContinuousClock.now
+  static let epoch = Instant.now
   static let keys = (operator: SigningKey(), device: SigningKey(), decryption: DecryptionKey(), signing: SigningKey())
   static let access = try! RiderAccess(
     vehicle: vehicle, topic: topic, broker: Broker(host: "localhost", port: 8883, tls: nil),
@@ -234,9 +235,9 @@ struct World {
       profile: MotionProfile(travel: 400, limit: 5_000), journal: journal)
   }
 
-  private static func instant(_ milliseconds: Int64) -> ContinuousClock.Instant { epoch + .milliseconds(milliseconds) }
+  private static func instant(_ milliseconds: Int64) -> Instant { epoch + .milliseconds(milliseconds) }
 
-  private static func milliseconds(_ instant: ContinuousClock.Instant) -> Int64 {
+  private static func milliseconds(_ instant: Instant) -> Int64 {
     let (seconds, attoseconds) = epoch.duration(to: instant).components
     return seconds * 1000 + attoseconds / 1_000_000_000_000_000
   }

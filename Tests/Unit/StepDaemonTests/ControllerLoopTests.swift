@@ -72,7 +72,7 @@ private final class SlowJournal: JournalStore, Sendable {
 
 /// Takes a step's positions at once and those of the other slowly, and notes when they came.
 private final class UnevenServo: ServoDriver, Sendable {
-  let times = Mutex<[StepID: [ContinuousClock.Instant]]>([:])
+  let times = Mutex<[StepID: [Instant]]>([:])
   private let workers: [StepID: Worker<ServoOrder>]
 
   init(_ delays: [StepID: useconds_t], report: @escaping @Sendable (ServoReport) -> Void) throws {
@@ -174,8 +174,8 @@ private final class Running {
   func statement(_ step: StepID, within patience: Duration = .seconds(8), _ fits: (Statement) -> Bool) throws
     -> Statement?
   {
-    let end = ContinuousClock.now + patience
-    while .now < end, let published = next(link.published, within: ContinuousClock.now.duration(to: end)) {
+    let end = Instant.now + patience
+    while .now < end, let published = next(link.published, within: Instant.now.duration(to: end)) {
       let statement = try Statement(payload: published.payload, verifiedBy: keys.signing.verificationKey)
       #expect(published.topic == Self.topic.status(statement.step))
       #expect(published.retain == (statement.answer == nil))
@@ -264,7 +264,7 @@ private final class Running {
       try SimulatedServo(log: folder.path + "/servo.jsonl", report: $0)
     }
     _ = try running.statement(left) { _ in true }
-    let began = ContinuousClock.now
+    let began = Instant.now
     running.isSignalled()
     #expect(try running.ends(within: .seconds(5)))
     let taken = began.duration(to: .now)
@@ -308,7 +308,7 @@ private final class Running {
     for id in [2, 3, 6] as [UInt64] { link.happens(.acknowledged(PublishID(id))) }
     running.isSignalled()
     #expect(next(link.availability) == "offline")
-    let signalled = ContinuousClock.now
+    let signalled = Instant.now
     link.happens(.acknowledged(PublishID(7)))
     #expect(try running.ends())
     #expect(signalled.duration(to: .now) < .milliseconds(1_500))
@@ -368,7 +368,7 @@ private final class Running {
       try PlayedLink(), travel: 200, store: { try SlowJournal(3_000_000, report: $0) },
       servo: { try SimulatedServo(log: folder.path + "/servo.jsonl", report: $0) })
     let command = try running.moves(.open, left)
-    let began = ContinuousClock.now
+    let began = Instant.now
     let answer = try running.statement(left) { $0.answer?.command == command }?.answer
     #expect(answer?.outcome == .refused(Refusal(.unavailable)))
     #expect(began.duration(to: .now) < .milliseconds(1_300))

@@ -8,9 +8,9 @@ import Testing
 @testable import StepDaemon
 
 @Suite("What an input counts as") struct DebounceTests {
-  private let start = ContinuousClock.now
+  private let start = Instant.now
 
-  private func at(_ milliseconds: Int) -> ContinuousClock.Instant { start + .milliseconds(milliseconds) }
+  private func at(_ milliseconds: Int) -> Instant { start + .milliseconds(milliseconds) }
 
   @Test("nothing is known until it was read; inactive counts at once, active when it has lasted")
   func asymmetric() {
@@ -176,11 +176,11 @@ private struct InputContract {
     saysNothing(reader)
 
     // Active when that has lasted, inactive at once.
-    let raised = ContinuousClock.now
+    let raised = Instant.now
     try contact.set(true)
     #expect(try reports(reader) == true)
     #expect(raised.duration(to: .now) >= .milliseconds(49))
-    let lowered = ContinuousClock.now
+    let lowered = Instant.now
     try contact.set(false)
     #expect(try reports(reader) == false)
     #expect(lowered.duration(to: .now) < .milliseconds(45))

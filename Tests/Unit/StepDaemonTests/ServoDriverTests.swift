@@ -204,7 +204,7 @@ private final class Driver {
     let pwm = try PWMFolder()
     let driver = try Driver { try PulsedServos(pwm.outputs, report: $0) }
     _ = driver.outcome(.prepare(from: .unknown, to: .open))
-    let began = ContinuousClock.now
+    let began = Instant.now
     #expect(driver.outcome(.inch(toward: 1)) == .done)
     #expect(began.duration(to: .now) >= .milliseconds(10))
     #expect(try pwm.values == [0, 20_000_000, 2_000_000])
@@ -355,7 +355,7 @@ struct KernelPCA9685Cases {
     // Less than a unit of the chip's.
     #expect(driver.outcome(.move(to: 0.5005)) == .done)
     #expect(board.values(output: 1) == [1, 2, 3, 4])
-    let began = ContinuousClock.now
+    let began = Instant.now
     #expect(driver.outcome(.inch(toward: 1)) == .done)
     #expect(began.duration(to: .now) >= .milliseconds(21))
     #expect(board.values(output: 1) == [0, 0, 0, 0x10])

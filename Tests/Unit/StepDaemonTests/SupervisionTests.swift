@@ -45,7 +45,7 @@ extension PlayedSocket {
     let loop = try EventLoop()
     // When the loop begins and comes to each turn, milliseconds: to that at 300 later than a turn may be.
     var times = [0, 0, 100, 200, 450, 550][...]
-    let begin = ContinuousClock.now - .seconds(1)
+    let begin = Instant.now - .seconds(1)
     let supervision = Supervision(try played.manager(["WATCHDOG_USEC": "400000"]), nil) {
       let time = times.removeFirst()
       if times.isEmpty { loop.stop() }

@@ -2,10 +2,11 @@ import StepController
 import Testing
 
 @testable import StepDaemon
+import SystemIO
 
 @Suite("Ticks")
 struct TicksTests {
-  let start = ContinuousClock.now
+  let start = Instant.now
   let length = Duration.milliseconds(MotionProfile.tick)
 
   @Test("keep step, however long a turn takes within a tick")

@@ -32,7 +32,7 @@ import Testing
 
   @Test("a helper that closes its output and goes on is ended")
   func undead() throws {
-    let began = ContinuousClock.now
+    let began = Instant.now
     #expect(throws: HelperProcess.Failure.ended(.signaled(SIGKILL))) { try ask("exec >&-; sleep 100") }
     #expect(began.duration(to: .now) < .seconds(20))
   }
@@ -46,7 +46,7 @@ import Testing
 
   @Test("a helper that says nothing is waited for as long as was said")
   func silent() throws {
-    let began = ContinuousClock.now
+    let began = Instant.now
     #expect(throws: HelperProcess.Failure.silent) { try ask("sleep 100", within: .milliseconds(30)) }
     #expect(began.duration(to: .now) >= .milliseconds(30))
     #expect(try helper("sleep 100").next(until: .now + .milliseconds(10)) == nil)
@@ -99,7 +99,7 @@ import Testing
     }
     // The number, and spaces up to seven characters.
     let say = #"printf '\000\007%-7s' $$; "#
-    let began = ContinuousClock.now
+    let began = Instant.now
     for script in ["cat >/dev/null", "sleep 100"] {
       let identifier = try identifier(say + script, farewell: .milliseconds(100))
       #expect(kill(identifier, 0) == -1 && errno == ESRCH)

@@ -1,4 +1,5 @@
 import Encoding
+import SystemIO
 import TestSupport
 import Testing
 import TrafficFeed

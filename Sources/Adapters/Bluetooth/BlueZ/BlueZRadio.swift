@@ -24,7 +24,7 @@ final class BlueZRadio: Radio {
 
   /// How long a scan lasts. Each scan gives one reading.
   private static let period = Duration.milliseconds(500)
-  private var nextPeriod = ContinuousClock.now
+  private var nextPeriod = Instant.now
   /// Devices below this level, dBm, are not reported. No receiver reaches either of the two values.
   private var threshold: Int16 = -127
 

@@ -12,7 +12,7 @@ final class SystemBus {
   /// Answers other programs' calls; returns false if there is no answer.
   private let answer: (SystemBus, BusMessage) -> Bool
   /// When there was last nothing to read: everything that is read now came later.
-  private(set) var emptied = ContinuousClock.now
+  private(set) var emptied = Instant.now
 
   init(
     _ interruption: Interruption?, answer: @escaping (SystemBus, BusMessage) -> Bool = { _, _ in false }
@@ -46,7 +46,7 @@ final class SystemBus {
     var cookie: UInt64 = 0
     _ = try check(library.send(bus, pointer, &cookie))
 
-    let deadline = ContinuousClock.now + timeout
+    let deadline = Instant.now + timeout
     // Any program may send signals without end.
     while let message = try next(until: deadline) {
       if message.replyCookie == cookie {
@@ -71,12 +71,12 @@ final class SystemBus {
   /// Waits for the next message.
   ///
   /// - Returns: nil when the deadline passed and no message waits.
-  func receive(until deadline: ContinuousClock.Instant?) throws(BusError) -> BusMessage? {
+  func receive(until deadline: Instant?) throws(BusError) -> BusMessage? {
     if let message = setAside.popFirst() { return message }
     return try next(until: deadline)
   }
 
-  private func next(until deadline: ContinuousClock.Instant?) throws(BusError) -> BusMessage? {
+  private func next(until deadline: Instant?) throws(BusError) -> BusMessage? {
     while true {
       if interruption?.isPending == true { throw .interrupted }
       var pointer: OpaquePointer?

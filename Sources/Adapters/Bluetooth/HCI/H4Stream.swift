@@ -7,9 +7,9 @@ final class H4Stream: HCILink {
   let needsInitialization = true
   private let socket: Descriptor
   private var deframer = H4Deframer()
-  private(set) var emptied = ContinuousClock.now
+  private(set) var emptied = Instant.now
   /// When the socket was last empty; the deframer may still contain bytes.
-  private var drained = ContinuousClock.now
+  private var drained = Instant.now
 
   init(connectingTo address: StreamAddress, _ interruption: Interruption?) throws(RadioError) {
     name = RadioSpec.h4(address).description
@@ -36,7 +36,7 @@ final class H4Stream: HCILink {
   }
 
   func receive(
-    until deadline: ContinuousClock.Instant?, _ interruption: Interruption?
+    until deadline: Instant?, _ interruption: Interruption?
   ) throws(RadioError) -> HCIPacket? {
     while true {
       do {
@@ -45,7 +45,7 @@ final class H4Stream: HCILink {
         throw .garbled(radio: name, offset: error.offset, byte: error.byte)
       }
       emptied = drained
-      let check = ContinuousClock.now + longestWait
+      let check = Instant.now + longestWait
       if try waitReadable(socket.number, of: name, until: min(deadline ?? check, check), interruption) {
         try readChunk()
       } else {

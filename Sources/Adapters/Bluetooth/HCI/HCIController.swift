@@ -13,14 +13,14 @@ final class HCIController {
   /// Whether it scans and reports every frame, according to the last command from any program.
   private(set) var isScanning = false
   /// When another program last sent a command that affects the scan.
-  private(set) var lastInterference = ContinuousClock.now
+  private(set) var lastInterference = Instant.now
 
   init(_ link: any HCILink) { self.link = link }
 
   var name: String { link.name }
   var needsInitialization: Bool { link.needsInitialization }
   var descriptor: Int32 { link.descriptor }
-  var emptied: ContinuousClock.Instant { link.emptied }
+  var emptied: Instant { link.emptied }
 
   /// Sends a command and waits for its Command Complete event. Other events in between are dropped.
   ///
@@ -30,7 +30,7 @@ final class HCIController {
   func request(
     _ command: HCICommand, timeout: Duration = .seconds(5), _ interruption: Interruption?
   ) throws(RadioError) -> ArraySlice<UInt8> {
-    let deadline = ContinuousClock.now + timeout
+    let deadline = Instant.now + timeout
     var isSent = false
     while true {
       if !isSent, credits > 0 {
@@ -55,7 +55,7 @@ final class HCIController {
   ///
   /// - Returns: nil when the deadline passed.
   func receive(
-    until deadline: ContinuousClock.Instant?, _ interruption: Interruption?
+    until deadline: Instant?, _ interruption: Interruption?
   ) throws(RadioError) -> HCIPacket? {
     let packet = try link.receive(until: deadline, interruption)
     switch packet {

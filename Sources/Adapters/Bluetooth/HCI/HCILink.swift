@@ -12,7 +12,7 @@ protocol HCILink: AnyObject {
   var descriptor: Int32 { get }
 
   /// When there was last nothing to read: everything that is read now came later.
-  var emptied: ContinuousClock.Instant { get }
+  var emptied: Instant { get }
 
   /// Sends one packet, with its H4 packet type in front.
   func send(_ packet: [UInt8]) throws(RadioError)
@@ -22,7 +22,7 @@ protocol HCILink: AnyObject {
   ///
   /// - Returns: nil when the deadline passed.
   func receive(
-    until deadline: ContinuousClock.Instant?, _ interruption: Interruption?
+    until deadline: Instant?, _ interruption: Interruption?
   ) throws(RadioError) -> HCIPacket?
 }
 

@@ -14,12 +14,12 @@ final class HCISocket: HCILink {
   /// How many packets are read before the next wait, which notices a signal.
   private static let packetsPerWait = 16
   private var untilWait = 0
-  private(set) var emptied = ContinuousClock.now
+  private(set) var emptied = Instant.now
 
   /// After this much silence, the kernel is asked whether the adapter is still there. An adapter goes down silently,
   /// for example for a moment when bluetoothd restarts.
   private static let patience = Duration.seconds(5)
-  private var lastPacket = ContinuousClock.now
+  private var lastPacket = Instant.now
 
   /// HCIGETCONNINFO of hci.h, a macro that Swift does not import: _IOR('H', 213, int).
   private static let getConnectionInformation: UInt = 0x8004_48D5
@@ -107,14 +107,14 @@ final class HCISocket: HCILink {
   }
 
   func receive(
-    until deadline: ContinuousClock.Instant?, _ interruption: Interruption?
+    until deadline: Instant?, _ interruption: Interruption?
   ) throws(RadioError) -> HCIPacket? {
     while true {
       if untilWait > 0, let packet = try readPacket() {
         untilWait -= 1
         return packet
       }
-      let check = ContinuousClock.now + longestWait
+      let check = Instant.now + longestWait
       if try waitReadable(socket.number, of: name, until: min(deadline ?? check, check), interruption) {
         untilWait = Self.packetsPerWait
       } else {

@@ -25,8 +25,8 @@ final class ScanningRadio: Radio {
   /// is down for about a second when bluetoothd restarts.
   private static let attempts = 10
   private var failures = 0
-  private var lastPacket = ContinuousClock.now
-  private var lastRestart = ContinuousClock.now
+  private var lastPacket = Instant.now
+  private var lastRestart = Instant.now
 
   /// Reports once that another program ended the scan; nil after that.
   private var tell: ((String) -> Void)?
@@ -84,7 +84,7 @@ final class ScanningRadio: Radio {
   }
 
   /// When to restart the scan.
-  private var restart: ContinuousClock.Instant? {
+  private var restart: Instant? {
     guard !controller.needsInitialization else { return nil }
     return controller.isScanning
       ? max(lastPacket, lastRestart) + Self.longestSilence
@@ -103,7 +103,7 @@ final class ScanningRadio: Radio {
       }
       let end = deadline.map(clock.instant)
       let packet = try controller.receive(until: restart.map { min($0, end ?? $0) } ?? end, interruption)
-      let now = ContinuousClock.now
+      let now = Instant.now
       if let packet {
         if case .event(let event) = packet {
           let time = timeOfHearing(now, emptied: controller.emptied)
