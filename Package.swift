@@ -86,6 +86,8 @@ let package = Package(
       cSettings: Context.gitInformation.map {
         [.define("STEPCTL_COMMIT", to: "\"\($0.currentCommit)\"", .when(configuration: .release))]
       }),
+    // Not for tests, which do use Swift's concurrency.
+    .target(name: "CNoTasks", path: "Sources/Libraries/CNoTasks"),
     .target(name: "CZXing", path: "Sources/Libraries/CZXing", linkerSettings: [.linkedLibrary("ZXing")]),
 
     // Core: bytes and values in, values out; no I/O and no clock.
@@ -172,12 +174,12 @@ let package = Package(
       ]),
 
     // Programs: entry points, and libraries that may fail and so run in their own process.
-    program("stepctl", ["StepCommands", "Terminal"]),
+    program("stepctl", ["StepCommands", "Terminal", "CNoTasks"]),
     program(
       "stepd",
       [
         "StepDaemon", "StepController", "StepProtocol", "Configuration", "Terminal", "Domain", "SystemIO", "MQTT",
-        argumentParser,
+        "CNoTasks", argumentParser,
       ],
       exclude: ["stepd.service", "stepd-broker.service"]),
     program("stepctl-nfc", ["SystemIO", "Encoding", "Tags", "CNFC"]),

@@ -1,0 +1,1 @@
+// Nothing is declared: see NoTasks.c.
