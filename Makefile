@@ -106,6 +106,8 @@ lint: ## check how sources, scripts and manual pages are written
 	swift format lint --strict --recursive Package.swift Sources Tests Fleet/Package.swift Fleet/Sources Fleet/Tests
 	@echo '# Comments have at most 120 columns. Texts are substituted byte by byte (Encoding).'
 	! git grep -nP '^(?= *//).{121}' -- '*.swift'
+	@echo '# Nothing names concurrency, which CNoTasks keeps out of the programs.'
+	! git grep -nE '^[^/"]*\<(ContinuousClock|SuspendingClock|async|Task)\>' -- 'Sources/*.swift'
 	! git grep -nE '\.(replacing|firstRange|ranges)\(|Regex' -- 'Sources/*.swift'
 	shellcheck .ci/run $$(find Tests Fleet/Tests -name '*.sh')
 	mandoc -T lint -W warning $(pages) Fleet/man/stepfleet.8

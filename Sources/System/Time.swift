@@ -25,12 +25,10 @@ extension WallClock {
 /// A moment on the kernel's clock since the start, which nobody sets and which goes on while the machine sleeps
 /// (CLOCK_BOOTTIME, clock_gettime(2)).
 ///
-/// Swift's `ContinuousClock` reads the same clock. It belongs to Swift's concurrency, though, which no program here uses
+/// `ContinuousClock` reads the same clock. It belongs to Swift's concurrency, though, which no program here uses
 /// otherwise: naming that clock links the whole of it, and libdispatch, whose start each program would pay for.
 public struct Instant: Comparable, Sendable {
   private let sinceStart: Duration
-
-  private init(sinceStart: Duration) { self.sinceStart = sinceStart }
 
   public static var now: Instant {
     var time = timespec()

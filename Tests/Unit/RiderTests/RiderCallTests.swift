@@ -1,8 +1,8 @@
 import Domain
 import Rider
 import StepProtocol
-import Testing
 import SystemIO
+import Testing
 
 /// What a rider's device calls, and when: never without a question of its own, and never for longer than it was asked.
 @Suite("Calls of a rider") struct RiderCallTests {

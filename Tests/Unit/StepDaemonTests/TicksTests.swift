@@ -1,8 +1,8 @@
 import StepController
+import SystemIO
 import Testing
 
 @testable import StepDaemon
-import SystemIO
 
 @Suite("Ticks")
 struct TicksTests {

@@ -77,6 +77,9 @@ struct ModuleGraph: Equatable {
     "Dispatch", "Foundation", "FoundationEssentials", "Glibc", "Swift", "Synchronization", "Testing",
   ]
 
+  /// What a program links and nothing calls.
+  static let linkedOnly: Set = ["CNoTasks"]
+
   /// What Core may take from modules that can do input and output, too: mathematics.
   static let pure = [
     "Glibc": ["atan2", "cos", "erfc", "exp", "hypot", "log", "log10", "pow", "sin", "sqrt"] as Set,
@@ -131,7 +134,8 @@ struct ModuleGraph: Equatable {
       }
       let imported = Set(own.map { byModule[$0.module]?.name ?? $0.module })
       // The support for tests is given to each of them.
-      for name in target.dependencies.subtracting(imported) where byName[name]?.path != "Tests/Support" {
+      for name in target.dependencies.subtracting(imported).subtracting(Self.linkedOnly)
+      where byName[name]?.path != "Tests/Support" {
         found.insert(.unused(name, in: target.name))
       }
       guard !target.isTest else { continue }
@@ -156,7 +160,8 @@ struct ModuleGraph: Equatable {
         }
       }
     }
-    for library in targets where library.path.hasPrefix("Sources/Libraries/") {
+    for library in targets where library.path.hasPrefix("Sources/Libraries/") && !Self.linkedOnly.contains(library.name)
+    {
       let importers = targets.filter { $0.imports.contains { $0.module == library.module } }
       if importers.count != 1 { found.insert(.importers(of: library.name, importers.map(\.name).sorted())) }
     }
