@@ -10,8 +10,8 @@ package struct CommandTyped {
   package let root: any ParsableCommand.Type
   /// Options that stood before the command are moved behind it.
   private(set) var arguments: [String]
-  /// The command with its groups: `stepctl provision tag`
-  private(set) var typed: String
+  /// The words after the program's name that lead to the command: its groups, and its own name.
+  private var path: [String] = []
   private var command: any ParsableCommand.Type
   /// The number of arguments that name the command.
   private var words = 0
@@ -32,8 +32,10 @@ package struct CommandTyped {
     self.root = root
     self.arguments = arguments
     command = root
-    typed = root.typedName
   }
+
+  /// The command with its groups: `stepctl provision tag`
+  var typed: String { ([root.typedName] + path).joined(separator: " ") }
 
   /// Whether JSON is requested, even if the command line is invalid.
   var wantsJSON: Bool { arguments.prefix { $0 != "--" }.contains("--json") }
@@ -90,7 +92,7 @@ package struct CommandTyped {
             ?? "`\(typed) --help` \(known.isEmpty ? "explains how to use it" : "lists the commands")")
       }
       command = next
-      typed += " \(word)"
+      path.append(word)
       if !isHelp { words += 1 }
     }
   }
@@ -267,7 +269,7 @@ package struct CommandTyped {
     }
     let page = typed.split(separator: " ").joined(separator: "-")
     lines += ["", "MANUAL: man \(page)"]
-    if typed == root.typedName {
+    if path.isEmpty {
       lines.append("BUGS: the issues of its repository; how to report a weakness: SECURITY.md")
     }
     return lines.joined(separator: "\n")

@@ -71,14 +71,16 @@ package enum Program {
     _ root: any ParsableCommand.Type, _ arguments: [String], in context: Context, _ about: ProgramText = ProgramText()
   ) -> Ending {
     var line = CommandTyped(root, arguments)
+    // The usual words need no search for the command.
+    let usual = about.plain(arguments)
     do {
       // ArgumentParser would use two thirds of all instructions for this.
       if arguments == ["--version"], !root.configuration.version.isEmpty {
         try Console(context).result(line.completed(root.configuration.version, about))
         return .status(.done)
       }
-      try line.findCommand()
-      if let command = about.plain(line.arguments) {
+      if usual == nil { try line.findCommand() }
+      if let command = usual ?? about.plain(line.arguments) {
         try command.run(in: context)
         return .status(.done)
       }
@@ -90,6 +92,7 @@ package enum Program {
       if let command = command as? any ContextCommand { try command.run(in: context) } else { try command.run() }
       return .status(.done)
     } catch {
+      if usual != nil { try? line.findCommand() }
       return report(error, of: line, context, about)
     }
   }

@@ -27,10 +27,22 @@ public struct UUID: Hashable, Sendable, CustomStringConvertible {
 
   /// Reads only the usual form, `8-4-4-4-12` hexadecimal digits in either case.
   public init?(_ text: some StringProtocol) {
-    let groups = text.split(separator: "-", omittingEmptySubsequences: false)
-    guard groups.map(\.utf8.count) == [8, 4, 4, 4, 12], let bytes = hexadecimal(groups.joined()) else { return nil }
-    high = UInt64(bigEndianBytes: bytes.prefix(8))
-    low = UInt64(bigEndianBytes: bytes.suffix(8))
+    self.init(characters: Array(text.utf8))
+  }
+
+  private init?(characters: [UInt8]) {
+    guard characters.count == 36 else { return nil }
+    var (high, low): (UInt64, UInt64) = (0, 0)
+    for (index, character) in characters.enumerated() {
+      switch index {
+      case 8, 13, 18, 23: guard character == UInt8(ascii: "-") else { return nil }
+      default:
+        guard let digit = hexadecimalDigit(character) else { return nil }
+        high = high << 4 | low >> 60
+        low = low << 4 | UInt64(digit)
+      }
+    }
+    self.init(high: high, low: low)
   }
 
   public var description: String {

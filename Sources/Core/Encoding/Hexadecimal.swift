@@ -21,7 +21,7 @@ public func hexadecimal(_ text: some StringProtocol) -> [UInt8]? {
 }
 
 /// The value of a digit in either case.
-func hexadecimalDigit(_ character: UInt8) -> UInt8? {
+package func hexadecimalDigit(_ character: UInt8) -> UInt8? {
   switch character {
   case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")
   case UInt8(ascii: "A")...UInt8(ascii: "F"): character - UInt8(ascii: "A") + 10
