@@ -52,7 +52,7 @@ let package = Package(
     .library(name: "StepProtocol", targets: ["StepProtocol", "Domain", "Encoding"]),
     .library(name: "Ranging", targets: ["Ranging", "Domain"]),
     // For an operator's server. Fleet is one.
-    .library(name: "Operator", targets: ["Provisioning", "StepProtocol", "Domain", "Encoding"]),
+    .library(name: "Operator", targets: ["Provisioning", "StepProtocol", "Domain", "Encoding", "SystemIO"]),
     .library(name: "Geography", targets: ["Geography"]),
     .library(name: "Rider", targets: ["Rider", "MQTT", "StepProtocol", "Ranging", "Domain", "Encoding"]),
   ],

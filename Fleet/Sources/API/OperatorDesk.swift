@@ -4,6 +4,7 @@ package import Logging
 package import Provisioning
 package import StepProtocol
 import Synchronization
+import SystemIO
 
 /// The server's access to the operator's folder. Files are read and written outside the requests' threads, and notices
 /// are published until the broker has them.
