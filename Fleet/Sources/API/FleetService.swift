@@ -197,12 +197,12 @@ package final class FleetService: Sendable {
   func enrol(_ enrolment: Enrolment) async throws -> (name: String, FleetOperator.Admission) {
     let now = clock()
     let code = Self.digest(enrolment.code)
-    let name = try await store.read { transaction in
+    let invitation = try await store.read { transaction in
       try transaction.run(
-        "SELECT name FROM invitation WHERE code = ? AND expires > ?", [.text(code), .integer(now)]
-      ).first?.text("name")
+        "SELECT name, expires FROM invitation WHERE code = ? AND expires > ?", [.text(code), .integer(now)]
+      ).first.map { (name: $0.text("name"), expires: $0.integer("expires")) }
     }
-    guard let name else { throw Self.badCode }
+    guard let (name, expires) = invitation else { throw Self.badCode }
     guard enrolment.name == nil || enrolment.name == name else {
       throw Problem(.conflict, "other_name", "the code is for the vehicle \"\(name)\"")
     }
@@ -226,9 +226,10 @@ package final class FleetService: Sendable {
         try transaction.run("DELETE FROM vehicle_event WHERE vehicle = ?", [.text(enrolment.id.description)])
         try transaction.run("DELETE FROM vehicle WHERE id = ?", [.text(enrolment.id.description)])
         try transaction.announce("vehicle")
+        // With its first end: else whoever has the code could keep it valid for ever, with requests that fail.
         try transaction.run(
           "INSERT INTO invitation (code, name, expires) VALUES (?, ?, ?)",
-          [.text(code), .text(name), .integer(now + Self.invitationLifetime)])
+          [.text(code), .text(name), .integer(expires)])
       }
       forgetVehicles()
       if case FleetOperator.Refusal.request(let reason) = error { throw Problem.malformed(reason) }
@@ -530,6 +531,8 @@ package final class FleetService: Sendable {
             event = .tripEnd
           }
         } catch { throw Problem(error) }
+        // The longer booking would have no access. An earlier end is possible, because it leaves time to others.
+        if old.vehicle.service != .inService, new.interval.end > old.booking.interval.end { throw Self.unavailable }
         if case .extend(_, let etag) = change, !Self.names(old.etag, in: etag) { throw Self.changed }
         guard new != old.booking else { return old }
         // Of two writers that have read the same version, only one writes.

@@ -7,6 +7,7 @@ import socket
 import ssl
 import threading
 import time
+import tomllib
 import uuid
 from contextlib import ExitStack
 from datetime import datetime, timedelta, timezone
@@ -228,6 +229,21 @@ def test_a_vehicle_out_of_service_is_not_booked(stored, rider, parked, booking):
     assert stored.types("vehicle", "remove", "car", input="car\n").returncode == 0
     assert asked(rider, booking, method="GET").json()["state"] == "cancelled"
     problem(rider.books(parked[0], moment(7), moment(8)), 404, "not_found")
+
+
+def test_a_booking_of_a_vehicle_out_of_service_becomes_no_longer(stored, rider, booking):
+    def moves(etag: str, hours: float):
+        return asked(rider, booking, method="PATCH", json={"to": moment(hours)}, headers={"If-Match": etag})
+
+    assert stored.types("vehicle", "suspend", "car").returncode == 0
+    problem(moves(booking["etag"], 4), 409, "unavailable")
+    assert asked(rider, booking, method="GET").json() == booking
+    # An earlier end leaves the rest to others.
+    shorter = moves(booking["etag"], 1.5)
+    assert shorter.status_code == 200 and shorter.json()["to"] < booking["to"]
+    assert stored.types("vehicle", "resume", "car").returncode == 0
+    longer = moves(shorter.json()["etag"], 4)
+    assert longer.status_code == 200 and longer.json()["to"] > booking["to"]
 
 
 # --- Access ---
@@ -636,6 +652,31 @@ def test_a_code_is_not_lost_to_a_request_that_cannot_be_granted(stored, rider, c
     bad["steps"][1]["side"] = "left"
     problem(rider.post("/v1/enrolments", json=bad), 400, "malformed")
     assert rider.post("/v1/enrolments", json=enrolment(code)).status_code == 201
+
+
+@pytest.mark.parametrize("wrong", ["request", "topic"])
+def test_a_code_ends_when_it_was_to_end_however_often_it_failed(stored, parked, code, rider, wrong):
+    def sql(statement):
+        return postgres.sql(stored.database, statement) if stored.database else stored.sql(statement)
+
+    def expires() -> int:
+        (row,) = sql("SELECT expires FROM invitation WHERE name = 'Bus'")
+        return int(row if stored.database else row[0])
+
+    soon = int(time.time()) + 600
+    assert expires() > soon
+    sql(f"UPDATE invitation SET expires = {soon}")
+    if wrong == "request":
+        bad, status, error = enrolment(code, common_name="operator"), 400, "malformed"
+    else:
+        (car,) = (stored.folder / "operator").rglob("car/vehicle.toml")
+        taken = tomllib.loads(car.read_text())["topic"]
+        bad, status, error = enrolment(code, topic=taken), 409, "taken"
+    for _ in range(2):
+        problem(rider.post("/v1/enrolments", json=bad), status, error)
+    assert expires() == soon
+    sql(f"UPDATE invitation SET expires = {int(time.time())}")
+    problem(rider.post("/v1/enrolments", json=enrolment(code)), 403, "bad_code")
 
 
 def test_of_two_vehicles_with_one_code_one_joins(stored, rider, code):
