@@ -258,8 +258,11 @@ package final class FleetService: Sendable {
       }
     try await store.write { transaction in
       try transaction.reserve(Self.accessIsGiven)
-      try transaction.run(
-        "UPDATE vehicle SET service = ? WHERE id = ?", [.text(service.rawValue), .text(vehicle.id)])
+      // Another command may have removed the vehicle since it was found. What is removed does not come back.
+      let found = try transaction.run(
+        "UPDATE vehicle SET service = ? WHERE id = ? AND service <> 'removed' RETURNING id",
+        [.text(service.rawValue), .text(vehicle.id)])
+      guard !found.isEmpty else { throw Problem.notFound("vehicle") }
       if service == .removed {
         // Frees the name.
         try transaction.run(

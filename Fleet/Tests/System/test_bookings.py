@@ -4,13 +4,15 @@ import fcntl
 import json
 import os
 import socket
+import sqlite3
 import ssl
 import threading
 import time
 import tomllib
 import uuid
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from datetime import datetime, timedelta, timezone
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
 import pytest
@@ -244,6 +246,27 @@ def test_a_booking_of_a_vehicle_out_of_service_becomes_no_longer(stored, rider, 
     assert stored.types("vehicle", "resume", "car").returncode == 0
     longer = moves(shorter.json()["etag"], 4)
     assert longer.status_code == 200 and longer.json()["to"] > booking["to"]
+
+
+@pytest.mark.parametrize("stored", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("later", ["suspend", "resume"])
+def test_a_vehicle_that_is_removed_meanwhile_does_not_come_back(stored, parked, later):
+    if later == "resume":
+        assert stored.types("vehicle", "suspend", "car").returncode == 0
+    ended = {}
+    commands = ThreadPool(2)
+    # While the database is held, both commands have found the vehicle, and wait to change it in this order.
+    with closing(sqlite3.connect(stored.folder / "data/fleet.sqlite", isolation_level=None)) as held:
+        held.execute("BEGIN IMMEDIATE")
+        ended["remove"] = commands.apply_async(stored.types, ("vehicle", "remove", "car"), {"input": "car\n"})
+        time.sleep(0.7)
+        ended[later] = commands.apply_async(stored.types, ("vehicle", later, "car"))
+        time.sleep(0.7)
+        held.execute("ROLLBACK")
+    assert ended["remove"].get(30).returncode == 0
+    refused = ended[later].get(30)
+    assert (refused.returncode, "no such vehicle" in refused.stderr) == (1, True), refused
+    assert stored.sql("SELECT service FROM vehicle WHERE id = ?", parked[0]) == [("removed",)]
 
 
 # --- Access ---
