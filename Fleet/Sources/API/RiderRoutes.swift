@@ -135,7 +135,9 @@ extension FleetService {
       let isFree = !taken.contains(where: asked.overlaps)
       members.append(.init("free", .bool(isFree)))
       if !isFree {
-        members.append(.init("next", .array(BookingRules.next(asked, among: taken).map(\.json))))
+        // Somebody may ask for thousands of years.
+        let next = BookingRules.next(asked, among: taken).filter { $0.end <= Timestamp.latest }
+        members.append(.init("next", .array(next.map(\.json))))
       }
     }
     return .object(members)

@@ -5,6 +5,9 @@ package struct Timestamp: Hashable, Sendable, CustomStringConvertible {
 
   package init(seconds: Int64) { self.seconds = seconds }
 
+  /// The last second of the year 9999: RFC 3339 has four digits for a year.
+  package static let latest: Int64 = 253_402_300_799
+
   /// Parses `2027-03-01T09:30:00Z`. A fraction of a second is cut off, and an offset may replace the `Z`. Years 1970 to
   /// 9999; no leap second.
   package init?(_ text: some StringProtocol) {
@@ -40,7 +43,7 @@ package struct Timestamp: Hashable, Sendable, CustomStringConvertible {
       (1...Self.days(in: month, of: year)).contains(day)
     else { return nil }
     let seconds = Self.day(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset
-    guard seconds >= 0 else { return nil }
+    guard (0...Self.latest).contains(seconds) else { return nil }
     self.seconds = seconds
   }
 

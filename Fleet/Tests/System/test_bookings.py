@@ -77,6 +77,20 @@ def test_vehicles_are_listed_and_say_when_they_are_free(rider, parked, booking):
     problem(rider.asks("GET", "/v1/vehicles", params={"from": moment(2), "to": moment(1)}), 400, "malformed")
 
 
+def test_no_time_is_told_that_the_document_cannot_write(rider, parked, booking):
+    def listed(end):
+        # RFC 9449 4.3: the proof's address has no query.
+        answer = rider.asks(
+            "GET", "/v1/vehicles", params={"from": booking["from"], "to": end}, proof=rider.proof(
+                "GET", "/v1/vehicles", rider.access))
+        return answer.json()["vehicles"][0] if answer.status_code == 200 else answer
+
+    car = listed("9999-12-31T23:59:59Z")
+    assert (car["free"], car["next"]) == (False, [])
+    assert len(listed("2999-12-31T23:59:59Z")["next"]) == 3
+    problem(listed("9999-12-31T23:59:59-00:01"), 400, "malformed")
+
+
 def test_a_booking_is_its_riders_alone(stored, rider, booking, new_rider):
     assert booking["state"] == "booked" and set(booking["steps"]) == {"left", "right"}
     assert asked(rider, booking, method="GET").json() == booking

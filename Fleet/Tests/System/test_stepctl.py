@@ -237,3 +237,15 @@ def test_bookings_that_make_no_sense_are_refused_by_the_server(fleet, car, phone
         ended = phone("book", "Rolling Chassis", "--from", begin, "--for", length, "-y", "--json")
         assert (ended.status, ended.json["problem"]) == (5, code), ended
     assert phone("bookings", "list", "--json").lines == []
+
+
+def test_a_booking_of_a_vehicle_out_of_service_is_not_extended(fleet, car, phone):
+    phone.logs_in()
+    booked = phone("book", "Rolling Chassis", "--for", "2h", "-y", "--json")
+    assert booked.status == 0, booked
+    assert fleet.types("vehicle", "suspend", "Rolling Chassis").returncode == 0
+    longer = phone("bookings", "extend", "--for", "1h", "--json")
+    assert (longer.status, longer.json["problem"]) == (5, "unavailable"), longer
+    assert "the vehicle is out of service" in longer.stderr, longer
+    (kept,) = phone("bookings", "list", "--json").lines
+    assert json.loads(kept)["to"] == booked.json["to"]
