@@ -54,7 +54,7 @@ let package = Package(
     // For an operator's server. Fleet is one.
     .library(name: "Operator", targets: ["Provisioning", "StepProtocol", "Domain", "Encoding", "SystemIO"]),
     .library(name: "Geography", targets: ["Geography"]),
-    .library(name: "Rider", targets: ["Rider", "MQTT", "StepProtocol", "Ranging", "Domain", "Encoding"]),
+    .library(name: "Rider", targets: ["Rider", "MQTT", "StepProtocol", "Ranging", "Domain", "Encoding", "SystemIO"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2")
