@@ -511,6 +511,48 @@ def test_a_message_that_other_readers_refuse_is_given_up_only_when_told(provisio
             assert texts(tag) == [label(file_vehicle, "left")]
 
 
+@pytest.mark.parametrize("length", [149, 0x7FFF, 0xFFFF])
+def test_a_length_that_the_file_cannot_hold_is_given_up_only_when_told(length, provision, chip, file_vehicle):
+    tag = Type4(image=length.to_bytes(2, "big"), size=150)
+    chip.place(tag)
+    before = tag.content()
+    for arguments in ([], ["--dry-run"]):
+        ended = provision(*arguments)
+        assert (ended.status, ended.error) == (
+            65,
+            "the tag holds other data, which is not an NDEF message"
+            f" (byte 0: a message of {length} bytes where 148 fit); nothing was written",
+        )
+        assert "hint: --replace-all gives up" in ended.stderr
+        assert tag.content() == before and chip.counts()["writes"] == 0
+    assert provision("--replace-all", "--dry-run").status == 0 and tag.content() == before
+    chip.fault("tear=old@write:2")
+    ended = provision("--replace-all", "--timeout", "0.1")
+    assert ended.status == 74 and bytes(tag.ndef[:2]) == bytes(2), "the first write makes the tag an empty one"
+    chip.place()
+    assert provision("--replace-all").status == 0
+    assert texts(tag) == [label(file_vehicle, "left")]
+
+
+def test_a_length_that_was_torn_is_set_right_when_the_tag_returns(provision, chip, file_vehicle):
+    """The tag keeps 5A5A of a length; the writer that wrote the length knows what the tag held."""
+    tag = written(Type4(), ndef.UriRecord("https://example.org"))
+    command, torn = tag.command, []
+
+    def tears(data):
+        if torn or tag.kind(data) != "write":
+            return command(data)
+        tag.ndef[:2] = bytes.fromhex("5a5a")
+        torn.append(data)
+        return tag.drop()
+
+    tag.command = tears
+    chip.place(tag)
+    ended = provision()
+    assert ended.status == 0 and torn, ended.stderr
+    assert records(tag) == [ndef.TextRecord(label(file_vehicle, "left")), ndef.UriRecord("https://example.org")]
+
+
 def test_a_type_4_tag_that_refuses_a_write_is_not_to_be_tried_again(provision, chip):
     tag = Type4()
     tag.update = lambda offset, data: bytes.fromhex("6982")

@@ -84,7 +84,8 @@ package struct TagWriter {
       }
     case .type4:
       changes = try writeType4(isRehearsal: isRehearsal, refusesUID: !replacingAll) { old in
-        let new = try message ?? compose(Self.parsed(old, replacingAll: replacingAll))
+        if message == nil, !replacingAll, let fault = old.fault { throw NDEFError.otherContent(fault, offset: 0) }
+        let new = try message ?? compose(Self.parsed(old.message, replacingAll: replacingAll))
         message = new
         return new
       }
@@ -206,23 +207,23 @@ package struct TagWriter {
   }
 
   private func writeType4(
-    isRehearsal: Bool, refusesUID: Bool, _ compose: ([UInt8]) throws -> NDEFMessage
+    isRehearsal: Bool, refusesUID: Bool, _ compose: (Type4Contents) throws -> NDEFMessage
   ) throws -> Int {
     var written = 0
     // Another kind of tag need not answer a question that only an NTAG 424 DNA understands.
     var questions = 3
     // What was read first, until that was compared with what is read next.
-    var first: [UInt8]?
+    var first: Type4Contents?
     var isKnown = false
     return try persevere { failures in
       let session = Type4Session(field)
       while true {
-        let contents = try session.read()
-        let message = try compose(contents.message)
-        if contents.message == message.bytes { return written }
+        let contents = try session.read(isToBeWritten: true)
+        let message = try compose(contents)
+        if contents.excessiveLength == nil, contents.message == message.bytes { return written }
         if questions > 0 {
           questions -= 1
-          first = first ?? contents.message
+          first = first ?? contents
           if let isDynamic = try NTAG424Tag(session).makesDynamicMessages() {
             if isDynamic { throw NFCError.dynamicMessages }
             isKnown = true
@@ -232,8 +233,8 @@ package struct TagWriter {
         }
         if let before = first {
           // Other chips have such functions too. A counter or a code is another one at each reading.
-          guard contents.message == before else { throw NFCError.changingMessage }
-          if refusesUID, !isKnown { try checkUID(in: before) }
+          guard contents == before else { throw NFCError.changingMessage }
+          if refusesUID, !isKnown { try checkUID(in: before.message) }
           first = nil
         }
         _ = try Type4Writing(message, to: contents)

@@ -15,8 +15,9 @@ struct Type4Session {
     self.deadline = deadline
   }
 
-  func read() throws -> Type4Contents {
-    var reading = Type4Reading(maximumData: Self.maximumData)
+  /// - Parameter isToBeWritten: whether a length that the file cannot hold is no error, but a part of the contents.
+  func read(isToBeWritten: Bool = false) throws -> Type4Contents {
+    var reading = Type4Reading(maximumData: Self.maximumData, takesExcessiveLength: isToBeWritten)
     return try finish { try reading.next(after: $0) }
   }
 

@@ -43,8 +43,8 @@ struct SimulatedType4Tag {
     }
   }
 
-  mutating func read(maximumData: Int = 240) throws -> Type4Contents {
-    var reading = Type4Reading(maximumData: maximumData)
+  mutating func read(maximumData: Int = 240, takesExcessiveLength: Bool = false) throws -> Type4Contents {
+    var reading = Type4Reading(maximumData: maximumData, takesExcessiveLength: takesExcessiveLength)
     var last: [UInt8]?
     while true {
       switch try reading.next(after: last) {
@@ -163,6 +163,26 @@ struct SimulatedType4Tag {
       // What is right already is left alone.
       var again = try Type4Writing(new, to: tag.read())
       if case .send = try again.next(after: nil) { Issue.record("nothing was to be written") }
+    }
+  }
+
+  @Test("a length that the file cannot hold is an error to a reader; a writer begins with a length of 0")
+  func excessive() throws {
+    let new = message(bytes: 79)
+    for length in [1023, 0xFFFF] {
+      var tag = SimulatedType4Tag(container: Self.plain, file: file([]))
+      tag.file.replaceSubrange(0..<2, with: [UInt8(length >> 8), UInt8(length & 0xFF)])
+      #expect(throws: NDEFError.malformedTag("a message of \(length) bytes where 1022 fit", offset: 0)) {
+        try tag.read()
+      }
+      let contents = try tag.read(takesExcessiveLength: true)
+      #expect(contents.message == [] && contents.excessiveLength == length)
+      let read = tag.commands.count
+      var writing = try Type4Writing(new, to: contents)
+      var last: [UInt8]?
+      while case .send(let command) = try writing.next(after: last) { last = tag.answer(command) }
+      #expect(tag.commands[read] == hex("00d60000020000"))
+      #expect(try tag.read().message == new.bytes)
     }
   }
 

@@ -16,6 +16,7 @@ extension Type4Step: Equatable where Value: Equatable {}
 /// Reading always ends: each answer adds at least one byte, and at most 32 768 bytes of a file can be reached.
 package struct Type4Reading: Sendable {
   private let maximumData: Int
+  private let takesExcessiveLength: Bool
   private var command = Type4Command.selectApplication(version1: false)
   private var version1 = false
   private var container: [UInt8] = []
@@ -23,10 +24,14 @@ package struct Type4Reading: Sendable {
   /// The NDEF file, as far as it was read.
   private var content: [UInt8] = []
 
-  /// - Parameter maximumData: the most data that the reader can receive in one answer, bytes; at most 255.
-  package init(maximumData: Int = 240) {
+  /// - Parameters:
+  ///   - maximumData: the most data that the reader can receive in one answer, bytes; at most 255.
+  ///   - takesExcessiveLength: whether a length that the file cannot hold is part of the result, as it is for a writer,
+  ///     which can set it right. Otherwise it is an error.
+  package init(maximumData: Int = 240, takesExcessiveLength: Bool = false) {
     precondition((15...255).contains(maximumData))
     self.maximumData = maximumData
+    self.takesExcessiveLength = takesExcessiveLength
   }
 
   /// - Parameter answer: the R-APDU to the last command; nil at first.
@@ -79,10 +84,14 @@ package struct Type4Reading: Sendable {
     if missing <= 0 {
       let length = Int(bigEndianBytes: content.prefix(file.lengthSize))
       guard length <= file.capacity else {
-        throw .malformedTag("a message of \(length) bytes where \(file.capacity) fit", offset: 0)
+        let contents = Type4Contents(file: file, message: [], excessiveLength: length)
+        if !takesExcessiveLength, let fault = contents.fault { throw .malformedTag(fault, offset: 0) }
+        return contents
       }
       missing += length
-      if missing == 0 { return Type4Contents(file: file, message: Array(content.dropFirst(file.lengthSize))) }
+      if missing == 0 {
+        return Type4Contents(file: file, message: Array(content.dropFirst(file.lengthSize)), excessiveLength: nil)
+      }
     }
     command = .readBinary(offset: content.count, count: min(missing, file.maximumRead, maximumData))
     return nil
@@ -105,10 +114,10 @@ package struct Type4Writing: Sendable {
     guard file.isWritable else { throw .writeProtected(access: file.writeAccess) }
     let bytes = message.bytes
     guard bytes.count <= file.capacity else { throw .tooSmall(needed: bytes.count, available: file.capacity) }
-    guard bytes != tag.message else { return }
+    guard bytes != tag.message || tag.excessiveLength != nil else { return }
     // The length is written in one command, even if the tag states that a command carries less.
     let size = max(1, min(file.maximumWrite, maximumData))
-    if !tag.message.isEmpty { commands.append(Self.length(0, of: file)) }
+    if !tag.message.isEmpty || tag.excessiveLength != nil { commands.append(Self.length(0, of: file)) }
     for start in stride(from: 0, to: bytes.count, by: size) {
       let part = Array(bytes[start..<min(start + size, bytes.count)])
       commands.append(.updateBinary(offset: file.lengthSize + start, part))

@@ -58,8 +58,15 @@ package struct Type4File: Hashable, Sendable {
 /// The content of a Type 4 tag.
 package struct Type4Contents: Hashable, Sendable {
   package let file: Type4File
-  /// Empty when its length is 0.
+  /// Empty when its length is 0, or more than the file can hold.
   package let message: [UInt8]
+  /// The length that the tag states, bytes, if the file cannot hold that many; otherwise nil.
+  package let excessiveLength: Int?
+
+  /// Why there is no message, if the tag states an excessive length.
+  package var fault: String? {
+    excessiveLength.map { "a message of \($0) bytes where \(file.capacity) fit" }
+  }
 }
 
 /// A command to a Type 4 tag (NFC Forum, Type 4 Tag Operation 2.0, 5.4; ISO/IEC 7816-4), with one-byte lengths.
