@@ -180,10 +180,20 @@ private struct InputContract {
     try contact.set(true)
     #expect(try reports(reader) == true)
     #expect(raised.duration(to: .now) >= .milliseconds(49))
+    try contact.set(false)
+    #expect(try reports(reader) == false)
+
+    // At once: long before it would have been reported as active. The time is long, for a machine that is busy.
+    reader = try self.reader(debounce: 1_000)
+    #expect(try reports(reader) == false)
+    try contact.set(true)
+    #expect(try reports(reader) == true)
     let lowered = Instant.now
     try contact.set(false)
     #expect(try reports(reader) == false)
-    #expect(lowered.duration(to: .now) < .milliseconds(45))
+    #expect(lowered.duration(to: .now) < .milliseconds(900))
+    reader = try self.reader()
+    #expect(try reports(reader) == false)
 
     // Too short to count.
     try contact.set(true)
