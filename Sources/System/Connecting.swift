@@ -1,14 +1,25 @@
-import Glibc
+package import Glibc
 
 /// Connections to other programs' sockets. Each attempt has a time limit and ends at an interruption.
 package enum Connecting {
   package enum Failure: Error, Equatable {
-    /// The system's reason.
-    case refused(String)
+    /// The name has no address: the code of getaddrinfo(3).
+    case unresolved(Int32)
+    /// The system's reason; of a name with several addresses, the last one's.
+    case refused(SystemError)
     case interrupted
+
+    /// The system's text; nil at an interruption.
+    package var reason: String? {
+      switch self {
+      case .unresolved(let code): String(cString: gai_strerror(code))
+      case .refused(let error): error.reason
+      case .interrupted: nil
+      }
+    }
   }
 
-  /// How long connecting may take. The kernel alone would try for two minutes.
+  /// How long an address may take to connect. The kernel alone would try for two minutes.
   package static let patience = Duration.seconds(5)
 
   /// Connects to a local socket. Its path must fit into an address (unix(7)).
@@ -19,29 +30,31 @@ package enum Connecting {
     address.sun_family = sa_family_t(AF_UNIX)
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
     return try withUnsafeBytes(of: &address) { bytes throws(Failure) in
-      try connect(AF_UNIX, to: bytes, interruption)
+      try connect(AF_UNIX, to: bytes, until: .now + patience, interruption)
     }
   }
 
-  /// Connects by TCP.
+  /// Connects by TCP. Tries each address of the name, in the order of RFC 6724.
   ///
+  /// - Parameter deadline: when all attempts end; nil if only each of them has its limit.
   /// - Returns: a non-blocking socket.
   package static func connect(
-    host: String, port: UInt16, _ interruption: Interruption?
+    host: String, port: UInt16, until deadline: Instant? = nil, _ interruption: Interruption?
   ) throws(Failure) -> Descriptor {
     var hints = addrinfo()
     hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
     var found: UnsafeMutablePointer<addrinfo>?
-    let status = getaddrinfo(host, String(port), &hints, &found)
-    guard status == 0 else { throw .refused(String(cString: gai_strerror(status))) }
+    let code = getaddrinfo(host, String(port), &hints, &found)
+    guard code == 0 else { throw .unresolved(code) }
     defer { freeaddrinfo(found) }
     // A name may have several addresses, and some may not listen: `localhost` is ::1 and 127.0.0.1.
-    var failure = Failure.refused("the name has no address")
+    var failure = Failure.unresolved(EAI_NONAME)
     var next = found
     while let candidate = next?.pointee {
       let address = UnsafeRawBufferPointer(start: candidate.ai_addr, count: Int(candidate.ai_addrlen))
+      let limit = Instant.now + patience
       do {
-        return try connect(candidate.ai_family, to: address, interruption)
+        return try connect(candidate.ai_family, to: address, until: min(limit, deadline ?? limit), interruption)
       } catch .interrupted {
         throw .interrupted
       } catch {
@@ -53,7 +66,7 @@ package enum Connecting {
   }
 
   private static func connect(
-    _ family: Int32, to address: UnsafeRawBufferPointer, _ interruption: Interruption?
+    _ family: Int32, to address: UnsafeRawBufferPointer, until deadline: Instant, _ interruption: Interruption?
   ) throws(Failure) -> Descriptor {
     do {
       let socket = Descriptor(
@@ -68,8 +81,9 @@ package enum Connecting {
           pollfd(fd: number, events: Int16(POLLOUT), revents: 0),
           pollfd(fd: interruption?.number ?? -1, events: Int16(POLLIN), revents: 0),
         ]
-        let timeout = Int32(patience.roundedUpToMilliseconds)
-        let ready = try check("poll") { poll(&entries, 2, timeout) }
+        let ready = try check("poll") {
+          poll(&entries, 2, Int32(clamping: Instant.now.duration(to: deadline).roundedUpToMilliseconds))
+        }
         if entries[1].revents != 0 { throw Failure.interrupted }
         if ready == 0 { throw SystemError("connect", code: ETIMEDOUT) }
         var code: Int32 = 0
@@ -79,9 +93,28 @@ package enum Connecting {
       }
       return socket
     } catch let error as SystemError {
-      throw .refused(error.reason)
+      throw .refused(error)
     } catch {
       throw .interrupted
+    }
+  }
+
+  /// The numeric address at the other end of a connected socket; nil if it has no such form.
+  package static func peer(of socket: borrowing Descriptor) -> String? {
+    var address = sockaddr_storage()
+    var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    return withUnsafeMutableBytes(of: &address) { bytes in
+      let pointer = bytes.assumingMemoryBound(to: sockaddr.self).baseAddress!
+      return getpeername(socket.number, pointer, &size) == 0 ? numericHost(pointer, size) : nil
+    }
+  }
+
+  /// The numeric form of an address; nil if it has none.
+  package static func numericHost(_ address: UnsafePointer<sockaddr>, _ size: socklen_t) -> String? {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(NI_MAXHOST)) { text in
+      let code = getnameinfo(address, size, text.baseAddress, socklen_t(text.count), nil, 0, NI_NUMERICHOST)
+      let bytes = UnsafeRawBufferPointer(text).prefix { $0 != 0 }
+      return code == 0 ? String(decoding: bytes, as: UTF8.self) : nil
     }
   }
 }

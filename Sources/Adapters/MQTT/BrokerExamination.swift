@@ -26,8 +26,7 @@ package struct BrokerExamination: Sendable {
     try tls.checkReadable()
     let context = try TLSContext(tls, broker)
     let began = Instant.now
-    let (number, address) = try Self.connect(to: broker, until: deadline, interruption)
-    let socket = Descriptor(adopting: number)
+    let socket = try Self.connect(to: broker, until: deadline, interruption)
     let connected = Instant.now
     guard let session = SSL_new(context.handle) else { throw MQTTError.tlsFailed(broker, code: ERR_get_error()) }
     defer { SSL_free(session) }
@@ -46,7 +45,7 @@ package struct BrokerExamination: Sendable {
         throw MQTTError.timedOut(broker, .handshake)
       }
     }
-    self.address = address
+    address = Connecting.peer(of: socket) ?? broker.host
     connecting = began.duration(to: connected)
     handshake = connected.duration(to: .now)
     version = String(cString: SSL_get_version(session))
@@ -57,46 +56,18 @@ package struct BrokerExamination: Sendable {
     SSL_shutdown(session)
   }
 
-  /// Tries each address of the name, in the given order.
-  ///
-  /// - Returns: a descriptor that the caller owns.
   private static func connect(
     to broker: Broker, until deadline: Instant, _ interruption: Interruption
-  ) throws -> (socket: Int32, address: String) {
-    var hints = addrinfo()
-    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-    var list: UnsafeMutablePointer<addrinfo>?
-    let code = getaddrinfo(broker.host, String(broker.port), &hints, &list)
-    guard code == 0 else { throw MQTTError.cannotResolve(host: broker.host, code: code) }
-    defer { freeaddrinfo(list) }
-    var failure: Int32 = ENOENT
-    var next = list
-    while let entry = next?.pointee {
-      next = entry.ai_next
-      let number = socket(entry.ai_family, entry.ai_socktype | Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
-      guard number >= 0 else {
-        failure = errno
-        continue
+  ) throws -> Descriptor {
+    do throws(Connecting.Failure) {
+      return try Connecting.connect(host: broker.host, port: broker.port, until: deadline, interruption)
+    } catch {
+      switch error {
+      case .unresolved(let code): throw MQTTError.cannotResolve(host: broker.host, code: code)
+      case .refused(let error): throw MQTTError.cannotConnect(broker, code: error.code)
+      case .interrupted: throw SystemError("connect", code: ECANCELED)
       }
-      failure = Glibc.connect(number, entry.ai_addr, entry.ai_addrlen) == 0 ? 0 : errno
-      if failure == EINPROGRESS {
-        let isReady: Bool
-        do { isReady = try wait(number, POLLOUT, until: deadline, interruption) } catch {
-          close(number)
-          throw error
-        }
-        guard isReady else {
-          failure = ETIMEDOUT
-          close(number)
-          continue
-        }
-        var size = socklen_t(MemoryLayout<Int32>.size)
-        getsockopt(number, SOL_SOCKET, SO_ERROR, &failure, &size)
-      }
-      if failure == 0 { return (number, entry.numericHost ?? broker.host) }
-      close(number)
     }
-    throw MQTTError.cannotConnect(broker, code: failure)
   }
 
   /// - Returns: false at the deadline.

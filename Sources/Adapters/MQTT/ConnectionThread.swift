@@ -76,7 +76,9 @@ final class ConnectionThread: Sendable {
     guard code == 0 else { throw .cannotResolve(host: host, code: code) }
     defer { freeaddrinfo(first) }
     // If getaddrinfo(3) returns 0, it gives at least one address.
-    let addresses = sequence(first: first!) { $0.pointee.ai_next }.compactMap(\.pointee.numericHost)
+    let addresses = sequence(first: first!) { $0.pointee.ai_next }.compactMap {
+      Connecting.numericHost($0.pointee.ai_addr, $0.pointee.ai_addrlen)
+    }
     if addresses.isEmpty { throw .cannotResolve(host: host, code: EAI_NONAME) }
     return addresses
   }
@@ -90,17 +92,6 @@ final class ConnectionThread: Sendable {
       if ready[0] { exchange.work.clear() }
     }
     return !exchange.isClosing
-  }
-}
-
-extension addrinfo {
-  /// The numeric address; nil if it has no such form.
-  var numericHost: String? {
-    withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(NI_MAXHOST)) { text in
-      let code = getnameinfo(ai_addr, ai_addrlen, text.baseAddress, socklen_t(text.count), nil, 0, NI_NUMERICHOST)
-      let bytes = UnsafeRawBufferPointer(text).prefix { $0 != 0 }
-      return code == 0 ? String(decoding: bytes, as: UTF8.self) : nil
-    }
   }
 }
 

@@ -23,10 +23,8 @@ package final class GPSConnection {
     do throws(Connecting.Failure) {
       socket = try Connecting.connect(host: address.host, port: address.port, interruption)
     } catch {
-      switch error {
-      case .refused(let reason): throw .unreachable(address, reason)
-      case .interrupted: throw .interrupted
-      }
+      guard let reason = error.reason else { throw .interrupted }
+      throw .unreachable(address, reason)
     }
     // gpsd_json(5), ?WATCH. A few bytes: they fit into the socket's buffer.
     let request = Array("?WATCH={\"enable\":true,\"json\":true};\n".utf8)

@@ -216,6 +216,7 @@ final class MetricsFile {
 
   private final class State: Sendable {
     let isWriting = Atomic(false)
+    let hasWritten = Atomic(false)
     let failure = Mutex<SystemError?>(nil)
   }
 
@@ -229,6 +230,7 @@ final class MetricsFile {
         // The newest text is enough; a worker never gets an empty list. The file's reader is another user, and nothing
         // in the file is worth syncing.
         try Files.replace(path, with: texts.last!.utf8, mode: 0o644, isDurable: false)
+        state.hasWritten.store(true, ordering: .relaxed)
       } catch {
         failure = error
       }
@@ -247,9 +249,9 @@ final class MetricsFile {
     writer.post(text)
   }
 
-  /// Removes the file, because its content is no longer true.
+  /// Removes the file, because its content is no longer true. What could not be replaced is not this program's.
   func close() {
     writer.finish(within: .seconds(1))
-    unlink(path)
+    if state.hasWritten.load(ordering: .relaxed) { unlink(path) }
   }
 }

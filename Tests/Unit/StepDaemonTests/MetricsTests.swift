@@ -93,6 +93,19 @@ import Testing
     #expect(try Files.names(in: folder.path) == [])
   }
 
+  @Test("what cannot be replaced is still there when the program ends")
+  func noFile() throws {
+    let folder = try TemporaryFolder()
+    let path = "\(folder.path)/stepd.prom"
+    #expect(mkfifo(path, 0o600) == 0)
+    let file = try MetricsFile(path, version: "1")
+    file.write("one\n")
+    while next(file.failures) == nil { usleep(1_000) }
+    file.close()
+    var status = stat()
+    #expect(lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO)
+  }
+
   @Test("why it cannot be written is told once, and again when the reason is another")
   func failures() throws {
     let folder = try TemporaryFolder()

@@ -20,10 +20,8 @@ final class H4Stream: HCILink {
       case .tcp(let host, let port): socket = try Connecting.connect(host: host, port: port, interruption)
       }
     } catch {
-      switch error {
-      case .refused(let reason): throw .cannotConnect(radio: name, reason: reason)
-      case .interrupted: throw .interrupted
-      }
+      guard let reason = error.reason else { throw .interrupted }
+      throw .cannotConnect(radio: name, reason: reason)
     }
   }
 
