@@ -54,6 +54,7 @@ extension FleetService {
     router.post("/revoke") { [self] request, _ in
       let body = try await Body(of: request, members: ["booking", "device"])
       if let id = try body.optionalString("booking") {
+        guard body["device"] == nil else { throw Problem.malformed("name a booking or a device, not both") }
         return Response(json: ["tokens": .integer(Int64(try await revoke(.booking(id.lowercased()))))])
       }
       guard let device = Thumbprint(try body.string("device")) else {
