@@ -5,9 +5,9 @@ PREFIX ?= /usr/local
 BIN ?= .build/release
 
 bindir := $(DESTDIR)$(PREFIX)/bin
-# What stepctl starts for itself: programs that a library may end.
+# What stepctl starts for itself: the commands of technicians and operators, and programs that a library may end.
 libexec := $(DESTDIR)$(PREFIX)/libexec/stepctl
-own := stepctl-nfc stepctl-qr stepctl-traffic
+own := stepctl-operator stepctl-nfc stepctl-qr stepctl-traffic
 share := $(DESTDIR)$(PREFIX)/share
 man := $(share)/man
 units := $(DESTDIR)$(PREFIX)/lib/systemd/system
@@ -111,6 +111,10 @@ lint: ## check how sources, scripts and manual pages are written
 	! git grep -nE '\.(replacing|firstRange|ranges)\(|Regex' -- 'Sources/*.swift'
 	shellcheck .ci/run $$(find Tests Fleet/Tests -name '*.sh')
 	mandoc -T lint -W warning $(pages) Fleet/man/stepfleet.8
+	Tests/architecture.py --check
+
+architecture: ## write the graph of the modules into ARCHITECTURE.md again
+	Tests/architecture.py
 
 # Where the fleet's server is.
 FLEET_BIN ?= Fleet/.build/release
@@ -187,5 +191,5 @@ help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 .DEFAULT_GOAL := release
-.PHONY: release packages demo try demo-fleet picture test check rig bench ranging model fuzz sanitize lint fleet install-fleet \
+.PHONY: release packages demo try demo-fleet picture test check rig bench ranging model fuzz sanitize lint architecture fleet install-fleet \
   test-fleet bench-fleet completions install deb uninstall clean help

@@ -96,12 +96,16 @@ let package = Package(
     module("Domain", in: "Core/Domain", ["Encoding"]),
     module("Cryptography", in: "Core/Cryptography", ["CLibcrypto"]),
     module("NDEF", in: "Core/NDEF", ["Encoding", "Domain"]),
-    module("Tags", in: "Core/Tags", ["Encoding", "Domain", "Cryptography", "NDEF"]),
+    module("Tags", in: "Core/Tags", ["Encoding", "Domain", "NDEF"]),
+    module("NTAG424", in: "Core/NTAG424", ["Encoding", "Domain", "Cryptography", "Tags"]),
     module("Geography", in: "Core/Geography"),
     module("Traffic", in: "Core/Traffic", ["Encoding", "Domain", "Geography"], exclude: ["FEED.md"]),
+    module("TrafficBridge", in: "Core/TrafficBridge", ["Encoding", "Domain", "Geography", "Traffic"]),
     module("Ranging", in: "Core/Ranging", ["Encoding", "Domain"], exclude: ["RANGING.md"]),
-    module("Evaluation", in: "Core/Evaluation", ["Encoding", "Domain", "Ranging"]),
-    module("StepProtocol", in: "Core/StepProtocol", ["Encoding", "Domain", "Cryptography", "NDEF"], exclude: ["PROTOCOL.md"]),
+    module("Evaluation", in: "Core/Evaluation", ["Encoding", "Domain", "Geography", "Traffic", "Ranging"]),
+    module("StepProtocol", in: "Core/StepProtocol", ["Encoding", "Domain", "Cryptography"], exclude: ["PROTOCOL.md"]),
+    // What operators, riders and vehicles hand to one another once: codes, labels, requests, access.
+    module("Access", in: "Core/Access", ["Encoding", "Domain", "Cryptography", "NDEF", "StepProtocol"]),
 
     // SystemIO: services of the kernel.
     module("SystemIO", in: "SystemIO", ["Encoding", "Domain", "CLinux"]),
@@ -125,28 +129,28 @@ let package = Package(
 
     // Three sides that do not know one another.
     // Rider: finding the step, the session with the vehicle, this device's keys and vehicles, the account at a server.
-    module("Rider", in: "Rider", ["Encoding", "Domain", "Cryptography", "NDEF", "Tags", "Geography", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "HTTP", "Certificates", "NFC", "CodeReading", "FileFormats", "UserSettings"]),
+    module("Rider", in: "Rider", ["Encoding", "Domain", "Cryptography", "NDEF", "Tags", "Geography", "Ranging", "StepProtocol", "Access", "SystemIO", "Bluetooth", "MQTT", "HTTP", "Certificates", "NFC", "CodeReading", "FileFormats", "UserSettings"]),
     // Vehicle: what decides, what stepd.toml says, and what acts.
     module("StepController", in: "Vehicle/StepController", ["Encoding", "Domain", "Cryptography", "Geography", "Traffic", "Ranging", "StepProtocol"], exclude: ["MOTION.md"]),
     module("StepdConfiguration", in: "Vehicle/StepdConfiguration", ["Encoding", "Domain", "Geography", "Traffic", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "TrafficFeed", "Positioning", "FileFormats", "StepController"]),
     module("StepDaemon", in: "Vehicle/StepDaemon", ["Encoding", "Domain", "Geography", "Traffic", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "TrafficFeed", "Positioning", "FileFormats", "StepController", "StepdConfiguration", "CDevices"]),
     // Operator: making vehicles, and handing out access.
-    module("Operator", in: "Operator", ["Encoding", "Domain", "Cryptography", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Certificates", "FileFormats", "StepController", "StepdConfiguration"]),
+    module("Operator", in: "Operator", ["Encoding", "Domain", "Cryptography", "NDEF", "Tags", "NTAG424", "StepProtocol", "Access", "SystemIO", "Bluetooth", "MQTT", "Certificates", "FileFormats", "StepController", "StepdConfiguration"]),
 
     // Terminal: how a program prints, asks and ends.
     module("Terminal", in: "Terminal", ["Encoding", "Domain", "SystemIO", "CBuild", argumentParser]),
 
     // Commands: a file for each command, named by what is typed.
-    module("CommandParts", in: "Commands/CommandParts", ["Encoding", "Domain", "Geography", "StepProtocol", "SystemIO", "Bluetooth", "HTTP", "Certificates", "NFC", "CodeDrawing", "FileFormats", "UserSettings", "Terminal", argumentParser]),
-    module("RiderCommands", in: "Commands/RiderCommands", ["Encoding", "Domain", "Cryptography", "Geography", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "HTTP", "Certificates", "NFC", "CodeReading", "Positioning", "CodeDrawing", "FileFormats", "UserSettings", "Rider", "Operator", "Terminal", "CommandParts", argumentParser]),
-    module("OperatorCommands", in: "Commands/OperatorCommands", ["Encoding", "Domain", "NDEF", "Tags", "Geography", "Traffic", "Ranging", "Evaluation", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Certificates", "NFC", "TrafficFeed", "Positioning", "CodeDrawing", "FileFormats", "UserSettings", "Rider", "StepController", "StepdConfiguration", "Operator", "Terminal", "CommandParts", "RiderCommands", argumentParser]),
+    module("CommandParts", in: "Commands/CommandParts", ["Encoding", "Domain", "Geography", "StepProtocol", "Access", "SystemIO", "Bluetooth", "HTTP", "Certificates", "NFC", "CodeDrawing", "FileFormats", "UserSettings", "Terminal", argumentParser]),
+    module("RiderCommands", in: "Commands/RiderCommands", ["Encoding", "Domain", "Cryptography", "Geography", "Ranging", "StepProtocol", "Access", "SystemIO", "Bluetooth", "MQTT", "HTTP", "Certificates", "NFC", "CodeReading", "Positioning", "CodeDrawing", "FileFormats", "UserSettings", "Rider", "Terminal", "CommandParts", argumentParser]),
+    module("OperatorCommands", in: "Commands/OperatorCommands", ["Encoding", "Domain", "NDEF", "Tags", "Geography", "Traffic", "Ranging", "Evaluation", "StepProtocol", "Access", "SystemIO", "Bluetooth", "MQTT", "Certificates", "NFC", "TrafficFeed", "Positioning", "CodeDrawing", "FileFormats", "UserSettings", "Rider", "StepController", "StepdConfiguration", "Operator", "Terminal", "CommandParts", "RiderCommands", argumentParser]),
 
     // Programs: entry points, and libraries that may fail and so run in their own process.
     program("stepctl", ["Terminal", "CommandParts", "RiderCommands", "CNoTasks"]),
     program("stepctl-operator", ["Terminal", "OperatorCommands", "CNoTasks"]),
     program("stepd", ["Domain", "StepProtocol", "SystemIO", "MQTT", "StepController", "StepdConfiguration", "StepDaemon", "Terminal", argumentParser, "CNoTasks"], exclude: ["stepd.service", "stepd-broker.service"]),
     program("stepctl-nfc", ["Encoding", "Tags", "SystemIO", "CNFC"]),
-    program("stepctl-traffic", ["Encoding", "Traffic", "SystemIO", "TrafficFeed", "CWebSockets"]),
+    program("stepctl-traffic", ["Encoding", "Traffic", "TrafficBridge", "SystemIO", "TrafficFeed", "CWebSockets"]),
     program("stepctl-qr", ["Encoding", "Domain", "SystemIO", "CodeReading", "CPNG", "CTurboJPEG", "CVideo", "CZBar", "CZXing"]),
 
     // Support for the tests of several modules.
@@ -156,26 +160,26 @@ let package = Package(
     tests("EncodingTests", ["Encoding"]),
     tests("DomainTests", ["Domain"]),
     tests("CryptographyTests", ["Encoding", "Cryptography"]),
-    tests("TagsTests", ["Encoding", "Domain", "NDEF", "Tags"]),
-    tests("RangingTests", ["Encoding", "Domain", "Ranging"]),
+    tests("TagsTests", ["Encoding", "Domain", "NDEF", "Tags", "NTAG424"]),
+    tests("RangingTests", ["Encoding", "Domain", "Ranging", "Evaluation"]),
     tests("EvaluationTests", ["Evaluation"]),
     tests("GeographyTests", ["Geography"]),
-    tests("TrafficTests", ["Encoding", "Domain", "Geography", "Traffic"]),
-    tests("StepProtocolTests", ["Encoding", "Domain", "Cryptography", "NDEF", "StepProtocol"]),
+    tests("TrafficTests", ["Encoding", "Domain", "Geography", "Traffic", "TrafficBridge", "Evaluation"]),
+    tests("StepProtocolTests", ["Encoding", "Domain", "Cryptography", "NDEF", "StepProtocol", "Access"]),
     tests("SystemIOTests", ["SystemIO"]),
     tests("BluetoothTests", ["Encoding", "Domain", "Ranging", "SystemIO", "Bluetooth"]),
-    tests("NFCTests", ["Encoding", "Domain", "NDEF", "Tags", "SystemIO", "NFC"]),
+    tests("NFCTests", ["Encoding", "Domain", "NDEF", "Tags", "SystemIO", "NFC", "Operator"]),
     tests("TrafficFeedTests", ["Encoding", "SystemIO", "TrafficFeed"]),
     tests("PositioningTests", ["Geography", "Positioning"]),
     tests("CodeDrawingTests", ["Domain", "CodeDrawing"]),
     tests("CodeReadingTests", ["Encoding", "SystemIO", "CodeReading", "CodeDrawing", "stepctl-qr"]),
     tests("MQTTTests", ["SystemIO", "MQTT"]),
     tests("FileFormatsTests", ["Encoding", "Domain", "Geography", "Traffic", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "TrafficFeed", "Positioning", "FileFormats", "UserSettings", "Rider", "StepController", "StepdConfiguration"]),
-    tests("OperatorTests", ["Encoding", "Domain", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Certificates", "FileFormats", "Rider", "StepController", "StepdConfiguration", "Operator"]),
+    tests("OperatorTests", ["Encoding", "Domain", "StepProtocol", "Access", "SystemIO", "Bluetooth", "MQTT", "Certificates", "FileFormats", "Rider", "StepController", "StepdConfiguration", "Operator"]),
     tests("StepControllerTests", ["Encoding", "Domain", "Cryptography", "Geography", "Traffic", "StepProtocol", "StepController"]),
     tests("StepDaemonTests", ["Encoding", "Domain", "Cryptography", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "StepController", "StepdConfiguration", "StepDaemon", "CommandParts"]),
     tests("CommandTests", ["Encoding", "Domain", "Cryptography", "NDEF", "Tags", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Certificates", "NFC", "FileFormats", "UserSettings", "StepController", "StepdConfiguration", "Terminal", "CommandParts", "RiderCommands", "OperatorCommands", argumentParser]),
-    tests("FleetClientTests", ["Encoding", "Domain", "Cryptography", "Geography", "StepProtocol", "SystemIO", "HTTP", "Rider"]),
+    tests("FleetClientTests", ["Encoding", "Domain", "Cryptography", "Geography", "StepProtocol", "Access", "SystemIO", "HTTP", "Rider"]),
     tests("RiderTests", ["Domain", "Ranging", "StepProtocol", "SystemIO", "MQTT", "Rider", "StepController", "Terminal"]),
     tests("StructureTests", ["Encoding"]),
     tests("DocumentationTests", []),
@@ -188,7 +192,7 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
   package.targets.append(
     .executableTarget(
       name: "Fuzz",
-      dependencies: ["Encoding", "Domain", "NDEF", "Tags", "Geography", "Traffic", "Ranging", "Evaluation", "StepProtocol", "SystemIO", "Bluetooth", "HTTP", "CodeReading", "TrafficFeed", "Positioning", "FileFormats", "Rider", "StepController", "StepdConfiguration", "CommandParts"],
+      dependencies: ["Encoding", "Domain", "NDEF", "Tags", "NTAG424", "Geography", "Traffic", "TrafficBridge", "Ranging", "Evaluation", "StepProtocol", "Access", "SystemIO", "Bluetooth", "HTTP", "CodeReading", "TrafficFeed", "Positioning", "FileFormats", "Rider", "StepController", "StepdConfiguration", "CommandParts"],
       path: "Tests/Fuzz", exclude: ["run.sh", "seeds.py", "corpus"],
       swiftSettings: swiftSettings,
       linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]))

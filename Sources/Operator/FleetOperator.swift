@@ -1,3 +1,4 @@
+import Access
 import Certificates
 public import Domain
 import FileFormats

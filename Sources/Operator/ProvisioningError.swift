@@ -70,7 +70,7 @@ package enum ProvisioningError: Failure, Equatable {
 
   package var hint: String? {
     switch self {
-    case .vehicleExists: "--renew and --update keep it; --force replaces it, and its riders need new tokens"
+    case .vehicleExists: "`provision renew` and `update` keep it; --force replaces it, and its riders need new tokens"
     case .inTheWay: "--force replaces it, and keeps the old one in replaced-TIME"
     case .incompleteKeys: "put the others back, or remove it to make new keys"
     case .operatorExists: "choose another folder; nothing was changed"

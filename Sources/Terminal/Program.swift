@@ -10,8 +10,9 @@ package struct ProgramText {
   var bare: (any ParsableCommand.Type)?
   /// Prepares what the typed command will need, on other threads. Nothing has been read yet, so this must not fail.
   var ahead: @Sendable ([String]) -> Void
-  /// Reads frequent command lines without ArgumentParser; nil for those that ArgumentParser must read.
-  var plain: @Sendable ([String]) -> (any ParsableCommand)?
+  /// Reads frequent command lines without ArgumentParser, and returns what runs them; nil for those that ArgumentParser
+  /// must read.
+  var plain: ([String]) -> (() throws -> Void)?
   /// Example command lines and their effects, for a command with its groups: `stepctl provision tag`.
   var examples: @Sendable (String) -> [(typed: String, does: String)]
   /// The libraries that it uses, one line each.
@@ -22,7 +23,7 @@ package struct ProgramText {
   package init(
     bare: (any ParsableCommand.Type)? = nil,
     ahead: @escaping @Sendable ([String]) -> Void = { _ in },
-    plain: @escaping @Sendable ([String]) -> (any ParsableCommand)? = { _ in nil },
+    plain: @escaping ([String]) -> (() throws -> Void)? = { _ in nil },
     examples: @escaping @Sendable (String) -> [(typed: String, does: String)] = { _ in [] },
     libraries: @escaping @Sendable () -> [String] = { [] },
     execute: @escaping (any ParsableCommand) throws -> Void = { command in
@@ -102,19 +103,19 @@ package enum Program {
     _ root: any ParsableCommand.Type, _ arguments: [String], _ streams: StandardStreams, _ about: ProgramText = ProgramText()
   ) -> Ending {
     var line = CommandTyped(root, arguments)
-    // The usual words need no search for the command.
-    let usual = about.plain(arguments)
+    var isPlain = false
     do {
       // ArgumentParser would use two thirds of all instructions for this.
       if arguments == ["--version"], !root.configuration.version.isEmpty {
         try Console(streams).result(line.completed(root.configuration.version, about))
         return .status(.done)
       }
-      if usual == nil { try line.findCommand() }
-      if let command = usual ?? about.plain(line.arguments) {
-        try about.execute(command)
+      if let run = about.plain(arguments) {
+        isPlain = true
+        try run()
         return .status(.done)
       }
+      try line.findCommand()
       if line.hasRepetition, let mistake = line.mistake() { throw mistake }
       let command =
         if let bare = about.bare, line.isBare { try bare.parse(line.arguments) as any ParsableCommand } else {
@@ -123,7 +124,7 @@ package enum Program {
       try about.execute(command)
       return .status(.done)
     } catch {
-      if usual != nil { try? line.findCommand() }
+      if isPlain { try? line.findCommand() }
       return report(error, of: line, streams, about)
     }
   }

@@ -1,3 +1,4 @@
+import Access
 @testable import Bluetooth
 import CodeReading
 import CommandParts
@@ -9,6 +10,7 @@ import Geography
 import Glibc
 import HTTP
 import NDEF
+import NTAG424
 import Positioning
 import Ranging
 @testable import Rider
@@ -18,6 +20,7 @@ import StepController
 import SystemIO
 import Tags
 import Traffic
+import TrafficBridge
 import TrafficFeed
 
 

@@ -5,8 +5,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 suite=${1:-bookworm}
-packages=(.build/deb/stepctl_*.deb .build/deb/stepd_*.deb)
-names=(stepctl stepd)
+packages=(.build/deb/stepctl_*.deb .build/deb/stepctl-operator_*.deb .build/deb/stepd_*.deb)
+names=(stepctl stepctl-operator stepd)
 # It is there where the fleet's server was built.
 if compgen -G '.build/deb/stepfleet_*.deb' >/dev/null; then
   packages+=(.build/deb/stepfleet_*.deb)
@@ -53,14 +53,14 @@ cp "${packages[@]}" "$root/opt/packages"
 title 'installed'
 # Dependencies stay when the packages go, so they come first.
 mapfile -t depends < <(for package in "${packages[@]}"; do dpkg-deb --field "$package" Depends; done |
-  tr ',' '\n' | sed 's/([^)]*)//; s/|.*//; s/ //g' | sort -u)
+  tr ',' '\n' | sed 's/([^)]*)//; s/|.*//; s/ //g' | grep -vx stepctl | sort -u)
 inside apt-get -qq install --yes --no-install-recommends "${depends[@]}" >/dev/null
 files >"$work/before"
 inside sh -c 'dpkg --install /opt/packages/*.deb' >/dev/null
 inside stepctl --version
 inside stepd --version
 for name in "${names[@]}"; do
-  if [[ $name != stepctl ]] && inside systemctl is-enabled "$name.service" 2>/dev/null; then exit 1; fi
+  if [[ $name != stepctl* ]] && inside systemctl is-enabled "$name.service" 2>/dev/null; then exit 1; fi
 done
 if inside systemctl is-enabled stepd-broker.service 2>/dev/null; then exit 1; fi
 inside getent group stepd
@@ -76,7 +76,8 @@ title 'used: a technician with a new vehicle, under systemd'
 cat >"$root/opt/technician" <<'EOF'
 set -e
 cd /opt
-stepctl provision vehicle car --name 'Rolling Chassis' --start --no-input
+stepctl provision vehicle car --name 'Rolling Chassis' --no-input
+stepctl provision start car
 systemctl is-active stepd-broker stepd
 systemctl is-enabled stepd-broker stepd
 stat -c '%U %a' /var/lib/stepd-broker/tls/broker.key

@@ -37,7 +37,7 @@ def test_an_installed_program_is_the_built_one(prefix, program):
     assert os.access(prefix / "bin" / program, os.X_OK)
 
 
-@pytest.mark.parametrize("program", ["stepctl-nfc", "stepctl-qr", "stepctl-traffic"])
+@pytest.mark.parametrize("program", ["stepctl-operator", "stepctl-nfc", "stepctl-qr", "stepctl-traffic"])
 def test_a_program_that_stepctl_starts_is_where_it_looks_for_it(prefix, program):
     assert (prefix / "libexec/stepctl" / program).read_bytes() == (BIN / program).read_bytes()
 

@@ -371,7 +371,7 @@ def test_an_older_vehicles_broker_lets_events_through_after_an_update(parked):
     whole = file.read_text()
     file.write_text("".join(line for line in whole.splitlines(True) if "/events" not in line))
     assert file.read_text() != whole
-    assert parked.stepctl("provision", "vehicle", parked.folder, "--update").status == 0
+    assert parked.stepctl("provision", "update", parked.folder).status == 0
     assert file.read_text() == whole
 
 

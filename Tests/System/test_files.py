@@ -395,7 +395,7 @@ def test_a_folder_that_was_moved_works_again_when_it_is_relocated(new_vehicle):
     vehicle.folder = moved
     broker = vehicle.starts("mosquitto", "mosquitto", "-c", moved / "mosquitto.conf").ends()
     assert broker.status != 0, "its paths are those of the old place"
-    relocated = vehicle.stepctl("provision", "vehicle", moved, "--relocate")
+    relocated = vehicle.stepctl("provision", "relocate", moved)
     assert (relocated.status, relocated.stdout, relocated.stderr) == (0, f"rewrote {moved}/mosquitto.conf\n", "")
     vehicle.prepares_broker()
     vehicle.starts_all()
@@ -408,7 +408,7 @@ def test_a_folder_that_was_moved_works_again_when_it_is_relocated(new_vehicle):
 def test_renewed_certificates_are_taken_up(new_vehicle):
     vehicle = new_vehicle()
     before = contents(vehicle.folder)
-    renewed = vehicle.stepctl("provision", "vehicle", vehicle.folder, "--renew")
+    renewed = vehicle.stepctl("provision", "renew", vehicle.folder)
     assert (renewed.status, renewed.stderr) == (0, "")
     assert renewed.stdout.startswith("the certificates of broker and controller end ")
     after = contents(vehicle.folder)

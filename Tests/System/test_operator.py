@@ -615,7 +615,7 @@ def test_an_operator_of_several_is_no_vehicle_and_is_replaced_by_none(fleet, ste
         ended = stepctl("provision", "vehicle", operator, *more, input=b"fleet\n")
         assert (ended.status, ended.error) == (1, f"{operator} is an operator of several vehicles")
         assert ended.hint == "choose another folder; nothing was changed"
-    for command in (("token", operator, "--rider", "anna"), ("vehicle", operator, "--update")):
+    for command in (("token", operator, "--rider", "anna"), ("update", operator)):
         ended = stepctl("provision", *command)
         assert (ended.status, ended.error) == (66, f"{operator} is an operator of several vehicles")
         assert ended.hint == f"name one of its vehicles: {operator}/vehicles/car, {operator}/vehicles/van"
@@ -822,10 +822,10 @@ def test_a_vehicle_changes_its_name_its_broker_and_its_steps_and_nobody_is_forgo
     text = file.read_text().replace('name = "car"', 'name = "Old Lady"').replace(f"port = {parked.port}", f"port = {port}")
     text = text.replace('host = "localhost"', 'host = "127.0.0.1"')
     file.write_text(text + '\n[[steps]]\nid = "roof"\nside = "right"\nmajor = 3\n'.replace("right", "left"))
-    refused = stepctl("provision", "vehicle", parked.folder, "--update")
+    refused = stepctl("provision", "update", parked.folder)
     assert refused.status == 78, "two steps at one side"
     file.write_text(text.replace('id = "right"', 'id = "rear"'))
-    updated = stepctl("provision", "vehicle", parked.folder, "--update", "--json")
+    updated = stepctl("provision", "update", parked.folder, "--json")
     assert updated.json == {"reissued": ["alice"], "stale": ["anna"], "without_step": ["alice", "anna"]}
     assert (parked.folder / "operator/token.jwk").read_bytes() == key
     parked.prepares_broker()
@@ -839,7 +839,7 @@ def test_a_vehicle_changes_its_name_its_broker_and_its_steps_and_nobody_is_forgo
     assert phone.imports("-", input=code.encode()).status == 0
     assert phone.imports(written(tmp_path, granted(stepctl, parked.folder, phone.asks()))).status == 0
     assert phone.types("status").stdout == "left     closed\nrear     closed\n"
-    again = stepctl("provision", "vehicle", parked.folder, "--update", "--json")
+    again = stepctl("provision", "update", parked.folder, "--json")
     assert again.json["reissued"] == []
 
 
@@ -1030,7 +1030,7 @@ def test_a_revoked_rider_with_a_folder_gets_another_certificate_with_a_new_token
 
 def test_a_folder_from_before_there_were_lists_gets_one_with_its_broker(parked, stepctl):
     (parked.folder / "tls/crl.pem").unlink()
-    assert stepctl("provision", "vehicle", parked.folder, "--relocate").status == 0
+    assert stepctl("provision", "relocate", parked.folder).status == 0
     parked.prepares_broker()
     parked.starts_all()
     assert parked.rider("alice").types("status").status == 0

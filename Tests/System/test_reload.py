@@ -112,5 +112,5 @@ def test_check_tells_of_certificates_that_end(parked, stepctl, transcript, tmp_p
     certificate(parked.folder, days)
     arguments = [STEPD, "--config", parked.folder / "stepd.toml", "--check"]
     ended = Running(arguments, tmp_path / "check.log", stepctl.environment, transcript).ends()
-    said = text.format(parked.folder, "renew it: `stepctl provision vehicle DIR --renew`")
+    said = text.format(parked.folder, "renew it: `stepctl provision renew DIR`")
     assert (ended.status, ended.stdout, ended.stderr) == (status, "", said)

@@ -1,15 +1,15 @@
 import Domain
 import NDEF
-import Tags
+package import Tags
 
 /// A Type 2 tag while it stays selected, and the known part of its memory.
 ///
 /// Every error after which the tag may no longer be selected is `NFCError.noAnswer`; it ends the session.
-struct Type2Session {
+package struct Type2Session {
   private let field: any TagField
   private let target: NFCTarget
   /// Nil for an unknown chip.
-  let chip: Type2Chip?
+  package let chip: Type2Chip?
   private(set) var memory = Type2Memory()
 
   /// NFC Forum, Type 2 Tag Operation 1.1, 5; NTAG213/215/216, rev. 3.2, 10.
@@ -21,7 +21,7 @@ struct Type2Session {
   }
 
   /// Whether the chip answers GET_VERSION, even if the chip is unknown.
-  let saysVersion: Bool
+  package let saysVersion: Bool
   /// Whether the chip supports FAST_READ. Some chips lack it although their version says otherwise.
   private var hasFastRead: Bool
   /// The most pages that fit into one answer of the chip.
@@ -32,7 +32,7 @@ struct Type2Session {
   /// - Parameters:
   ///   - target: the tag that was just selected.
   ///   - isToBeWritten: whether more than the tag's message will be needed.
-  init(_ field: any TagField, _ target: NFCTarget, isToBeWritten: Bool = false) throws {
+  package init(_ field: any TagField, _ target: NFCTarget, isToBeWritten: Bool = false) throws {
     self.field = field
     self.target = target
     var version: [UInt8]?
@@ -56,7 +56,7 @@ struct Type2Session {
   }
 
   /// Reads as many pages as `next` needs.
-  mutating func finish<Value>(_ next: (Type2Memory, Type2Chip?) throws -> Type2Step<Value>) throws -> Value {
+  package mutating func finish<Value>(_ next: (Type2Memory, Type2Chip?) throws -> Type2Step<Value>) throws -> Value {
     while true {
       switch try next(memory, chip) {
       case .done(let value): return value
@@ -66,7 +66,7 @@ struct Type2Session {
   }
 
   /// Writes a page, whose content is then unknown until it is read again.
-  mutating func write(_ bytes: [UInt8], to page: Int) throws {
+  package mutating func write(_ bytes: [UInt8], to page: Int) throws {
     guard case .answer = try field.exchange([Command.write.rawValue, UInt8(page)] + bytes, .easy) else {
       throw NFCError.noAnswer
     }
@@ -76,7 +76,7 @@ struct Type2Session {
   /// Reads back the written pages.
   ///
   /// - Returns: the first page with other content; nil if there is none.
-  mutating func ignored(_ writes: ArraySlice<Type2Plan.Write>) throws -> Int? {
+  package mutating func ignored(_ writes: ArraySlice<Type2Plan.Write>) throws -> Int? {
     let wanted = Dictionary(writes.map { ($0.page, $0.bytes) }) { _, last in last }
     let pages = wanted.keys.sorted()
     guard let last = pages.last else { return nil }

@@ -103,6 +103,22 @@ extension Console {
   }
 }
 
+/// What a command was asked to do, as a value: whoever reads the command line, the same value runs.
+package protocol Request: Equatable {
+  /// Acts and renders.
+  func run(in context: Context) throws
+}
+
+/// A command whose line is a request.
+package protocol RequestCommand: ContextCommand {
+  associatedtype Asked: Request
+  var request: Asked { get }
+}
+
+extension RequestCommand {
+  package func run(in context: Context) throws { try request.run(in: context) }
+}
+
 /// A command that uses only its context, so that a test can run it in process.
 package protocol ContextCommand: ParsableCommand {
   /// Parses, acts and renders.

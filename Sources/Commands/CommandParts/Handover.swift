@@ -1,3 +1,4 @@
+import Access
 package import ArgumentParser
 import CodeDrawing
 import Domain

@@ -24,10 +24,33 @@ package struct OutputOptions: ParsableArguments {
   @Flag(name: .customLong("no-color"), help: "Print without colors. So does NO_COLOR in the environment.")
   package var noColor = false
 
+  /// What was typed.
+  package var choice: OutputChoice {
+    OutputChoice(isJSON: json, isQuiet: quiet, verbosity: verbose, hasColor: !noColor)
+  }
+
+  package func console(_ context: Context) -> Console { choice.console(context) }
+}
+
+/// How a command prints.
+package struct OutputChoice: Equatable {
+  package var isJSON = false
+  package var isQuiet = false
+  /// How often `-v` was given.
+  package var verbosity = 0
+  package var hasColor = true
+
+  package init(isJSON: Bool = false, isQuiet: Bool = false, verbosity: Int = 0, hasColor: Bool = true) {
+    self.isJSON = isJSON
+    self.isQuiet = isQuiet
+    self.verbosity = verbosity
+    self.hasColor = hasColor
+  }
+
   package func console(_ context: Context) -> Console {
     let environment = context.environment
-    let wantsColor = !noColor && (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
-    return Console(context, isJSON: json, isQuiet: quiet, verbosity: verbose, isColored: wantsColor && !json)
+    let wantsColor = hasColor && (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
+    return Console(context, isJSON: isJSON, isQuiet: isQuiet, verbosity: verbosity, isColored: wantsColor && !isJSON)
   }
 }
 
@@ -123,7 +146,7 @@ package struct TimeoutOptions: ParsableArguments {
 }
 
 /// A duration as people type it: `10` and `10s`, `500ms`, `2m`.
-package struct TimeSpan: ExpressibleByArgument {
+package struct TimeSpan: ExpressibleByArgument, Equatable {
   package let seconds: Double
   package let text: String
 

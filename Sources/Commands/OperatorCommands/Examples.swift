@@ -28,11 +28,13 @@ extension Examples {
     "stepctl provision vehicle": [
       ("stepctl provision vehicle car --name 'Rolling Chassis'", "with two steps"),
       ("stepctl provision vehicle car --host car.example --servo pwm", "reached by name"),
-      ("stepctl provision vehicle car --start", "on the vehicle, as root: systemd runs it"),
       ("stepctl provision vehicle car --beacon left=hci0 --beacon right=hci1", "it sends its own beacons"),
       ("stepctl provision vehicle van --steps right", "with one step"),
-      ("stepctl provision vehicle car --renew", "new certificates"),
     ],
+    "stepctl provision start": [("sudo stepctl provision start car", "on the vehicle: systemd runs it")],
+    "stepctl provision update": [("stepctl provision update car", "after vehicle.toml was edited")],
+    "stepctl provision renew": [("stepctl provision renew car", "new certificates")],
+    "stepctl provision relocate": [("stepctl provision relocate car", "after the folder was moved")],
     "stepctl provision keys": [
       ("stepctl provision keys car --output keys.txt", "on the vehicle; the file is for the operator")
     ],

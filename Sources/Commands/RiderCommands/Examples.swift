@@ -17,7 +17,7 @@ extension ProgramText {
         if asking.contains(name) { CurlTransport.loadAhead() }
         if moving.contains(name) || asking.contains(name) { MQTTConnection.loadAhead() }
       },
-      plain: PlainWords.command,
+      plain: { words in PlainWords.request(words).map { request in { try request.run(in: context) } } },
       examples: { Examples.of[$0] ?? examples[$0] ?? [] },
       libraries: { LibraryVersions.all },
       execute: context.execute)

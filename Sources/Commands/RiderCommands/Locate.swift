@@ -39,12 +39,12 @@ struct Locate: ContextCommand {
 
   func run(in context: Context) throws {
     let console = output.console(context)
-    let settings = try presence.settings(context, vehicle: vehicle.vehicle)
+    let settings = try presence.request.settings(context, vehicle: vehicle.vehicle)
     let interruption = try context.interruption()
-    let file = try presence.vehicleFile(settings, context, interruption, console)
+    let file = try presence.request.vehicleFile(settings, context, interruption, console)
     if watch { return try follow(file, settings, interruption, context, console) }
     let vehicle = file.vehicle
-    let searches = try presence.searches(vehicle, settings, recording: saving.save, trace: console.trace)
+    let searches = try presence.request.searches(vehicle, settings, recording: saving.save, trace: console.trace)
     let search = try PresenceSearch(searches)
     defer { search.close() }
     let began = Instant.now
@@ -55,7 +55,7 @@ struct Locate: ContextCommand {
       defer { guide.clear() }
       finding = try search.find(on: EventLoop(), interruption) { guide.show($0, $1) }
     } catch let error as RadioError {
-      throw presence.leadingOn(error)
+      throw presence.request.leadingOn(error)
     }
     try tell(FindingReport(vehicle: vehicle, finding: finding, began: began), console)
   }

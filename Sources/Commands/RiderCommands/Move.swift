@@ -11,8 +11,7 @@ import SystemIO
 import Terminal
 import UserSettings
 
-struct Open: MoveCommand {
-  static let target = Command.Move.Target.open
+struct Open: RequestCommand {
   static let configuration = CommandConfiguration(
     commandName: "open",
     abstract: "Open the step that you are standing in front of.", usage: "stepctl open [<options>] [left|right|facing]")
@@ -34,23 +33,11 @@ struct Open: MoveCommand {
 
   @OptionGroup var move: MoveOptions
 
-  var patience: Duration { .milliseconds(Int64((wait?.seconds ?? 20) * 1000)) }
-
-  func added(_ settings: Settings, _ context: Context, _ console: Console) throws -> VehicleFile? {
-    guard !sources.isEmpty else { return nil }
-    let source = sources.count == 1 ? ImportSource.file(sources[0]) : .pictures(sources)
-    let importing = (["stepctl", "config", "import"] + sources + ["--yes"]).map(shellWord).joined(separator: " ")
-    let adding = Import(source: source, advice: "`\(importing)` trusts it")
-    let (vehicle, place) = try adding.run(context, settings, console) { vehicle, place in
-      guard vehicle.vehicleFile.rider != nil || place.known?.rider != nil else {
-        throw CommandFailure(
-          .configuration, "this is only the vehicle's code; you also need a token to move its steps",
-          hint: "ask your operator for access; `stepctl config import` adds the vehicle without it")
-      }
-    }
-    let path = settings.folders.displayed(place.vehicleFile)
-    console.note("vehicle", "\(vehicle.vehicleFile.vehicle.name) is in \(path); next time `stepctl open` is enough")
-    return try VehicleFile(reading: place.vehicleFile)
+  var request: MoveRequest {
+    var request = move.request(.open)
+    if let wait { request.wait = .milliseconds(Int64(wait.seconds * 1000)) }
+    request.sources = sources
+    return request
   }
 
   func validate() throws {
@@ -61,18 +48,14 @@ struct Open: MoveCommand {
   }
 }
 
-struct Close: MoveCommand {
-  static let target = Command.Move.Target.close
+struct Close: RequestCommand {
   static let configuration = CommandConfiguration(
     commandName: "close",
     abstract: "Close the step that you are standing in front of.",
     usage: "stepctl close [<options>] [left|right|facing]")
   @OptionGroup var move: MoveOptions
 
-  /// Nothing on the road blocks it.
-  var patience: Duration { .zero }
-
-  func added(_ settings: Settings, _ context: Context, _ console: Console) -> VehicleFile? { nil }
+  var request: MoveRequest { move.request(.close) }
 }
 
 /// Selects the step. A side is a claim, and the proof must agree with it.
@@ -115,38 +98,53 @@ struct MoveOptions: ParsableArguments {
     }
   }
 
-  func caller() throws -> RadioSpec? {
-    guard let callRadio else { return nil }
-    do throws(MalformedRadioSpec) { return try RadioSpec(callRadio) } catch {
-      throw CommandFailure(.usage, "--call-radio: \(error)")
-    }
+  /// What was typed. Nothing on the road blocks a step that closes.
+  func request(_ target: Command.Move.Target) -> MoveRequest {
+    MoveRequest(
+      target, side: (place ?? side)?.side, isWatched: watch, callRadio: callRadio, presence: presence.request,
+      vehicle: vehicle.vehicle, output: output.choice)
   }
-
-  /// Nil for the step that the rider faces.
-  var chosen: Side? { (place ?? side)?.side }
 }
 
 /// `open` and `close`: find the step, prove presence, send the command, wait for the confirmation. Prints each link of
 /// the chain.
 ///
 /// Connects to the broker and gets the vehicle's challenge while the rider is still approaching.
-protocol MoveCommand: ContextCommand {
-  static var target: Command.Move.Target { get }
-  var move: MoveOptions { get }
+struct MoveRequest: Request {
+  let target: Command.Move.Target
+  /// Nil for the step that the rider faces.
+  var side: Side?
   /// How long to keep asking while something on the road approaches the step.
-  var patience: Duration { get }
-  /// The file of a vehicle that this command adds first; nil for a known vehicle.
-  func added(_ settings: Settings, _ context: Context, _ console: Console) throws -> VehicleFile?
-}
+  var wait: Duration
+  /// From where the vehicle is added first; empty for a known vehicle.
+  var sources: [String] = []
+  var isWatched: Bool
+  var callRadio: String?
+  var presence: PresenceRequest
+  var vehicle: String?
+  var output: OutputChoice
 
-extension MoveCommand {
+  init(
+    _ target: Command.Move.Target, side: Side? = nil, isWatched: Bool = false, callRadio: String? = nil,
+    presence: PresenceRequest = PresenceRequest(), vehicle: String? = nil, output: OutputChoice = OutputChoice()
+  ) {
+    self.target = target
+    self.side = side
+    wait = target == .open ? .seconds(20) : .zero
+    self.isWatched = isWatched
+    self.callRadio = callRadio
+    self.presence = presence
+    self.vehicle = vehicle
+    self.output = output
+  }
+
   func run(in context: Context) throws {
     let started = Instant.now
-    let console = move.output.console(context)
-    let settings = try move.presence.settings(context, vehicle: move.vehicle.vehicle)
+    let console = output.console(context)
+    let settings = try presence.settings(context, vehicle: vehicle)
     let added = try added(settings, context, console)
     let interruption = try context.interruption()
-    let file = try added ?? move.presence.vehicleFile(settings, context, interruption, console)
+    let file = try added ?? presence.vehicleFile(settings, context, interruption, console)
     var preparation = try file.tlsPreparation()
     var access = try file.riderAccess(unlock: context.unlock(interruption))
     if let newer = try file.renewed(expires: access.token.expires, context, interruption, console) {
@@ -154,24 +152,24 @@ extension MoveCommand {
       preparation = nil
       access = try newer.riderAccess(unlock: context.unlock(interruption))
     }
-    let (vehicle, side) = (access.vehicle, move.chosen)
+    let vehicle = access.vehicle
     if let side { try vehicle.checkStep(at: side) }
-    let trace = move.watch ? nil : console.trace
-    let searches = try move.presence.searches(vehicle, settings, trace: trace)
+    let trace = isWatched ? nil : console.trace
+    let searches = try presence.searches(vehicle, settings, trace: trace)
     // Searches that need a radio are created together with it.
     let radio = searches.contains { $0.method == .beacon } ? try settings.radioSpec() : nil
     let ride = Ride(
       vehicle, named: settings.naming(file), side: side, radio: radio, limit: settings.timeout.value, context, console,
-      move.watch ? LiveView(context, console, radio: radio) : nil, interruption, calling: try move.caller(),
-      wait: patience)
+      isWatched ? LiveView(context, console, radio: radio) : nil, interruption, calling: try caller(),
+      wait: wait)
     do {
       let ending = try ride.run(
-        Self.target, searches, patience: settings.patience, preparation: preparation, as: { [access] in access })
+        target, searches, patience: settings.patience, preparation: preparation, as: { [access] in access })
       switch ending {
       case .moved(let sighting, let statement):
         let duration = started.duration(to: .now).inSeconds
         console.note("time", "\(tenths(duration)) s")
-        try move.print(sighting, statement, after: duration, console)
+        try print(sighting, statement, after: duration, console)
       case .undecided(let location, let radio):
         throw FindingReport(vehicle: vehicle, finding: .undecided(location, radio), began: started)
           .notLocated(FindingReport.advice(vehicle, location, radio))
@@ -181,8 +179,33 @@ extension MoveCommand {
         throw CommandFailure(.notLocated, "ended before a command was sent")
       }
     } catch let failure as any Failure {
-      let told = (failure as? RadioError).map { move.presence.leadingOn($0) } ?? failure
+      let told = (failure as? RadioError).map { presence.leadingOn($0) } ?? failure
       throw ride.told(told, after: started.duration(to: .now).inSeconds)
+    }
+  }
+
+  /// The file of the vehicle that is added first; nil for a known vehicle.
+  private func added(_ settings: Settings, _ context: Context, _ console: Console) throws -> VehicleFile? {
+    guard !sources.isEmpty else { return nil }
+    let source = sources.count == 1 ? ImportSource.file(sources[0]) : .pictures(sources)
+    let importing = (["stepctl", "config", "import"] + sources + ["--yes"]).map(shellWord).joined(separator: " ")
+    let adding = Import(source: source, advice: "`\(importing)` trusts it")
+    let (vehicle, place) = try adding.run(context, settings, console) { vehicle, place in
+      guard vehicle.vehicleFile.rider != nil || place.known?.rider != nil else {
+        throw CommandFailure(
+          .configuration, "this is only the vehicle's code; you also need a token to move its steps",
+          hint: "ask your operator for access; `stepctl config import` adds the vehicle without it")
+      }
+    }
+    let path = settings.folders.displayed(place.vehicleFile)
+    console.note("vehicle", "\(vehicle.vehicleFile.vehicle.name) is in \(path); next time `stepctl open` is enough")
+    return try VehicleFile(reading: place.vehicleFile)
+  }
+
+  private func caller() throws -> RadioSpec? {
+    guard let callRadio else { return nil }
+    do throws(MalformedRadioSpec) { return try RadioSpec(callRadio) } catch {
+      throw CommandFailure(.usage, "--call-radio: \(error)")
     }
   }
 }
@@ -214,7 +237,7 @@ extension CommandFailure {
   }
 }
 
-extension MoveOptions {
+extension MoveRequest {
   fileprivate func print(
     _ sighting: Sighting, _ statement: Statement, after duration: Double, _ console: Console
   ) throws {

@@ -1,4 +1,5 @@
 import CommandParts
+import StepProtocol
 
 /// Reads the most frequent words of the commands for a rider who waits at a step, without ArgumentParser.
 ///
@@ -16,32 +17,23 @@ struct PlainWords {
   private var place: String?
   private var values: [String: String] = [:]
 
-  /// The typed command; nil if ArgumentParser must read it.
-  static func command(_ words: [String]) -> (any ContextCommand)? {
+  /// What is asked; nil if ArgumentParser must read it.
+  static func request(_ words: [String]) -> (any Request)? {
     guard let name = words.first else { return nil }
     let rest = words.dropFirst()
     do throws(NotPlain) {
       switch name {
-      case "open":
-        var open = Open()
-        (open.wait, open.sources, open.move) = (nil, [], try move(rest))
-        return open
-      case "close":
-        var close = Close()
-        close.move = try move(rest)
-        return close
+      case "open": return try move(.open, rest)
+      case "close": return try move(.close, rest)
       case "stop":
         let words = try PlainWords(rest, ["--side", "--vehicle", "--timeout"], hasPlace: true)
-        var stop = Stop()
-        (stop.place, stop.side) = try words.step(Stop.Choice.init(rawValue:))
-        (stop.vehicle, stop.timeout, stop.output) = (words.vehicle, try words.timeout, words.output)
-        return stop
+        return StopRequest(
+          side: try words.step(Stop.Choice.init(rawValue:))?.side, vehicle: words.values["--vehicle"],
+          timeout: try words.timeout, output: words.output)
       case "status":
         let words = try PlainWords(rest, ["--vehicle", "--timeout"])
-        var status = Status()
-        (status.watch, status.vehicle) = (false, words.vehicle)
-        (status.timeout, status.output) = (try words.timeout, words.output)
-        return status
+        return StatusRequest(
+          vehicle: words.values["--vehicle"], timeout: try words.timeout, output: words.output)
       default: return nil
       }
     } catch {
@@ -71,49 +63,29 @@ struct PlainWords {
   }
 
   /// Selects the step, by a plain word or by an option.
-  private func step<Choice>(_ read: (String) -> Choice?) throws(NotPlain) -> (place: Choice?, side: Choice?) {
+  private func step<Choice>(_ read: (String) -> Choice?) throws(NotPlain) -> Choice? {
     let side = try value("--side", read)
-    guard let place else { return (nil, side) }
+    guard let place else { return side }
     guard let choice = read(place), side == nil else { throw NotPlain() }
-    return (choice, nil)
+    return choice
   }
 
-  // ArgumentParser traps when code reads an unset property, so each property of each group is set here.
-
-  private static func move(_ typed: ArraySlice<String>) throws(NotPlain) -> MoveOptions {
+  private static func move(
+    _ target: Command.Move.Target, _ typed: ArraySlice<String>
+  ) throws(NotPlain) -> MoveRequest {
     let options = ["--side", "--by", "--vehicle", "--radio", "--nfc", "--qr", "--timeout"]
     let words = try PlainWords(typed, options, hasPlace: true)
-    var move = MoveOptions()
-    (move.place, move.side) = try words.step(SideChoice.init(rawValue:))
-    (move.watch, move.callRadio) = (false, nil)
-    var presence = PresenceOptions()
-    presence.by = try words.value("--by", MethodChoice.init(rawValue:)) ?? .auto
-    (presence.radio, presence.reader, presence.codes) = (RadioOptions(), NFCOptions(), QROptions())
-    presence.radio.radio = words.values["--radio"]
-    presence.reader.nfc = words.values["--nfc"]
-    presence.codes.qr = words.values["--qr"]
-    presence.timeout = try words.timeout
-    (move.presence, move.vehicle, move.output) = (presence, words.vehicle, words.output)
-    return move
+    let presence = PresenceRequest(
+      by: try words.value("--by", MethodChoice.init(rawValue:)) ?? .auto, radio: words.values["--radio"],
+      nfc: words.values["--nfc"], qr: words.values["--qr"], timeout: try words.timeout)
+    return MoveRequest(
+      target, side: try words.step(SideChoice.init(rawValue:))?.side, presence: presence,
+      vehicle: words.values["--vehicle"], output: words.output)
   }
 
-  private var vehicle: VehicleOptions {
-    var options = VehicleOptions()
-    options.vehicle = values["--vehicle"]
-    return options
+  private var timeout: TimeSpan? {
+    get throws(NotPlain) { try value("--timeout", TimeSpan.init(argument:)) }
   }
 
-  private var timeout: TimeoutOptions {
-    get throws(NotPlain) {
-      var options = TimeoutOptions()
-      options.given = try value("--timeout", TimeSpan.init(argument:))
-      return options
-    }
-  }
-
-  private var output: OutputOptions {
-    var options = OutputOptions()
-    (options.json, options.quiet, options.verbose, options.noColor) = (json, quiet, 0, false)
-    return options
-  }
+  private var output: OutputChoice { OutputChoice(isJSON: json, isQuiet: quiet) }
 }

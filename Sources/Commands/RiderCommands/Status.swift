@@ -10,7 +10,7 @@ import SystemIO
 import Terminal
 import UserSettings
 
-struct Status: ContextCommand {
+struct Status: RequestCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
     abstract: "Ask a vehicle how its steps stand.", usage: "stepctl status <options>")
@@ -22,9 +22,21 @@ struct Status: ContextCommand {
   @OptionGroup var timeout: TimeoutOptions
   @OptionGroup var output: OutputOptions
 
+  var request: StatusRequest {
+    StatusRequest(isWatched: watch, vehicle: vehicle.vehicle, timeout: timeout.given, output: output.choice)
+  }
+}
+
+/// Asks a vehicle how its steps stand, once or for as long as it is watched.
+struct StatusRequest: Request {
+  var isWatched = false
+  var vehicle: String?
+  var timeout: TimeSpan?
+  var output = OutputChoice()
+
   func run(in context: Context) throws {
     let console = output.console(context)
-    let settings = try context.settings(vehicle: vehicle.vehicle, timeout: timeout.typed)
+    let settings = try context.settings(vehicle: vehicle, timeout: timeout?.text)
     let file = try VehicleFile(reading: settings.chosenVehicleFile(context))
     let interruption = try context.interruption()
     let preparation = try file.tlsPreparation()
@@ -38,7 +50,7 @@ struct Status: ContextCommand {
     defer { console.progress.clear() }
     let waiting = "waiting for the answer of \(printable(access.vehicle.name))"
     let answers = StatusAnswers(
-      client, steps, StatusLines(context, console, hasTimes: watch),
+      client, steps, StatusLines(context, console, hasTimes: isWatched),
       LastAnswer(of: file.vehicle.uuid, context.folders), at: context.clocks.wall(),
       waiting: waiting)
     // Progress can be cleared only on a terminal. Elsewhere only a long wait deserves a line.
@@ -47,7 +59,7 @@ struct Status: ContextCommand {
       try answers.printLastAnswer()
       throw RiderError.noAnswer(isOffline: isOffline)
     }
-    guard watch else { return }
+    guard isWatched else { return }
     var listens = true
     while true {
       if listens { try answers.printChanges() }

@@ -8,7 +8,7 @@ import StepProtocol
 import SystemIO
 import Terminal
 
-struct Stop: ContextCommand {
+struct Stop: RequestCommand {
   static let configuration = CommandConfiguration(
     commandName: "stop",
     abstract: "Stop a step that moves, wherever you are.", usage: "stepctl stop [<options>] [left|right]")
@@ -37,15 +37,28 @@ struct Stop: ContextCommand {
     }
   }
 
+  var request: StopRequest {
+    StopRequest(
+      side: (place ?? side)?.side, vehicle: vehicle.vehicle, timeout: timeout.given, output: output.choice)
+  }
+}
+
+/// Stops the step at a side, or every step that the token is for.
+struct StopRequest: Request {
+  var side: Side?
+  var vehicle: String?
+  var timeout: TimeSpan?
+  var output = OutputChoice()
+
   func run(in context: Context) throws {
     let started = Instant.now
     let console = output.console(context)
-    let settings = try context.settings(vehicle: vehicle.vehicle, timeout: timeout.typed)
+    let settings = try context.settings(vehicle: vehicle, timeout: timeout?.text)
     let file = try VehicleFile(reading: settings.chosenVehicleFile(context))
     let interruption = try context.interruption()
     let preparation = try file.tlsPreparation()
     let access = try file.riderAccess(unlock: context.unlock(interruption))
-    let steps = try (place ?? side).map { [try access.vehicle.checkStep(at: $0.side).id] } ?? file.steps(of: access)
+    let steps = try side.map { [try access.vehicle.checkStep(at: $0).id] } ?? file.steps(of: access)
     let client = try RiderClient(
       access, steps: steps, patience: settings.patience, loop: EventLoop(), preparation: preparation,
       interruption: interruption, detail: console.detail, trace: console.trace)

@@ -1,4 +1,4 @@
-import Cryptography
+package import Cryptography
 import Encoding
 
 /// A compact JWE with HPKE integrated encryption (draft-ietf-jose-hpke-encrypt, `HPKE-4`): RFC 9180 base mode with
@@ -6,15 +6,15 @@ import Encoding
 ///
 /// `BASE64URL(header) . BASE64URL(enc) . . BASE64URL(ciphertext) .`: there is no initialization vector, and the
 /// authentication tag is part of the ciphertext. The first part's ASCII is the additional data; `info` is empty.
-enum EncryptedObject {
+package enum EncryptedObject {
   /// The type of an object, as its header's `typ`.
-  enum Kind: String {
+  package enum Kind: String {
     case command = "step-command+jwe"
     case event = "step-event+jwe"
   }
 
   /// - Returns: the compact form, and the exporter of secrets that this side shares with the recipient only.
-  static func seal(
+  package static func seal(
     _ content: [UInt8], to key: EncryptionKey, as kind: Kind = .command
   ) -> (text: String, exporter: HPKE.Exporter) {
     let header = header(for: key.thumbprint, as: kind)
@@ -25,18 +25,18 @@ enum EncryptedObject {
   }
 
   /// The header as this library writes it.
-  static func header(for key: Thumbprint, as kind: Kind = .command) -> String {
+  package static func header(for key: Thumbprint, as kind: Kind = .command) -> String {
     Base64URL.encode(
       JSON.bytes(["alg": "HPKE-4", "typ": .string(kind.rawValue), "cty": "JWT", "kid": .string(key.description)]))
   }
 
-  static func open(_ text: some StringProtocol, with key: DecryptionKey) throws(ProtocolError) -> [UInt8] {
+  package static func open(_ text: some StringProtocol, with key: DecryptionKey) throws(ProtocolError) -> [UInt8] {
     try open(utf8: Array(text.utf8), with: key, usualHeader: []).content
   }
 
   /// - Parameter usualHeader: a header known to be valid. If the text has this header, it is not parsed again.
   /// - Returns: the content, and the exporter of secrets that this side shares with the sender only.
-  static func open(
+  package static func open(
     utf8 text: [UInt8], as kind: Kind = .command, with key: DecryptionKey, usualHeader: [UInt8]
   ) throws(ProtocolError) -> (content: [UInt8], exporter: HPKE.Exporter) {
     let parts = compactParts(of: text)

@@ -1,20 +1,20 @@
-import Domain
-import Encoding
+package import Domain
+package import Encoding
 
 /// Reads each member of an object once; `end` then fails if any is left.
 ///
 /// A member that version 1 does not know could change the meaning of a message, so it is refused, not skipped. Members
 /// that a reader may skip are in `ext`. If `crit` names one of them, the reader must not skip it (as in RFC 7515
 /// 4.1.11).
-struct ObjectReader {
+package struct ObjectReader {
   private var rest: [JSON.Member]
   /// The value of `ext`, an object; nil if there is none.
-  let extensions: JSON?
+  package let extensions: JSON?
 
   /// - Parameter isExtensible: whether the object may have `ext` and `crit`. Labels and the objects of other standards
   ///   may not.
   /// - Throws: `malformed`, also if `crit` names an extension that this version does not understand.
-  init(_ value: JSON, of what: String, isExtensible: Bool = true) throws(ProtocolError) {
+  package init(_ value: JSON, of what: String, isExtensible: Bool = true) throws(ProtocolError) {
     guard let members = value.object else { throw .malformed("\(what) is not an object") }
     rest = members
     guard isExtensible else {
@@ -39,13 +39,13 @@ struct ObjectReader {
     }
   }
 
-  mutating func take<Value>(_ name: String, _ expected: String, _ read: (JSON) -> Value?) throws(ProtocolError) -> Value
+  package mutating func take<Value>(_ name: String, _ expected: String, _ read: (JSON) -> Value?) throws(ProtocolError) -> Value
   {
     guard let value = try takeIfPresent(name, expected, read) else { throw .malformed("\(name) is missing") }
     return value
   }
 
-  mutating func takeIfPresent<Value>(
+  package mutating func takeIfPresent<Value>(
     _ name: String, _ expected: String, _ read: (JSON) -> Value?
   ) throws(ProtocolError) -> Value? {
     guard let index = rest.firstIndex(where: { identical($0.name, name) }) else { return nil }
@@ -53,59 +53,59 @@ struct ObjectReader {
     return result
   }
 
-  mutating func string(_ name: String) throws(ProtocolError) -> String { try take(name, "a string") { $0.string } }
+  package mutating func string(_ name: String) throws(ProtocolError) -> String { try take(name, "a string") { $0.string } }
 
-  mutating func bool(_ name: String) throws(ProtocolError) -> Bool { try take(name, "true or false") { $0.bool } }
+  package mutating func bool(_ name: String) throws(ProtocolError) -> Bool { try take(name, "true or false") { $0.bool } }
 
   /// A member that must have this value.
-  mutating func constant(_ name: String, _ value: String) throws(ProtocolError) {
+  package mutating func constant(_ name: String, _ value: String) throws(ProtocolError) {
     _ = try take(name, value) { $0.string.flatMap { identical($0, value) ? $0 : nil } }
   }
 
   /// A member that is an object, which another reader will read.
-  mutating func objectIfPresent(_ name: String) throws(ProtocolError) -> JSON? {
+  package mutating func objectIfPresent(_ name: String) throws(ProtocolError) -> JSON? {
     try takeIfPresent(name, "an object") { $0.object == nil ? nil : $0 }
   }
 
   /// Base64url of exactly `count` bytes.
-  mutating func bytes(_ name: String, count: Int) throws(ProtocolError) -> [UInt8] {
+  package mutating func bytes(_ name: String, count: Int) throws(ProtocolError) -> [UInt8] {
     try take(name, "base64url of \(count) bytes") { ObjectReader.bytes($0, count: count) }
   }
 
-  mutating func bytesIfPresent(_ name: String, count: Int) throws(ProtocolError) -> [UInt8]? {
+  package mutating func bytesIfPresent(_ name: String, count: Int) throws(ProtocolError) -> [UInt8]? {
     try takeIfPresent(name, "base64url of \(count) bytes") { ObjectReader.bytes($0, count: count) }
   }
 
-  mutating func wordIfPresent(_ name: String) throws(ProtocolError) -> String? {
+  package mutating func wordIfPresent(_ name: String) throws(ProtocolError) -> String? {
     try takeIfPresent(name, "a word") { $0.string.flatMap { isWord($0) ? $0 : nil } }
   }
 
-  mutating func countIfPresent(_ name: String) throws(ProtocolError) -> Int64? {
+  package mutating func countIfPresent(_ name: String) throws(ProtocolError) -> Int64? {
     try takeIfPresent(name, "a whole number", ObjectReader.count)
   }
 
   /// A whole number of milliseconds or seconds. The protocol has no negative times.
-  mutating func count(_ name: String) throws(ProtocolError) -> Int64 {
+  package mutating func count(_ name: String) throws(ProtocolError) -> Int64 {
     try take(name, "a whole number", ObjectReader.count)
   }
 
-  mutating func word<Word: RawRepresentable>(
+  package mutating func word<Word: RawRepresentable>(
     _ name: String, _ type: Word.Type
   ) throws(ProtocolError) -> Word where Word.RawValue == String {
     try take(name, "one of its words") { $0.string.flatMap(Word.init(exactly:)) }
   }
 
   /// A word from a list that later versions may extend.
-  mutating func openWord<Word: OpenWord>(_ name: String, _ type: Word.Type) throws(ProtocolError) -> Word {
+  package mutating func openWord<Word: OpenWord>(_ name: String, _ type: Word.Type) throws(ProtocolError) -> Word {
     try take(name, "a word", ObjectReader.openWord)
   }
 
-  mutating func openWordIfPresent<Word: OpenWord>(_ name: String, _ type: Word.Type) throws(ProtocolError) -> Word? {
+  package mutating func openWordIfPresent<Word: OpenWord>(_ name: String, _ type: Word.Type) throws(ProtocolError) -> Word? {
     try takeIfPresent(name, "a word", ObjectReader.openWord)
   }
 
   /// A word in `ext`; nil if it is missing.
-  func extensionWord<Word: OpenWord>(_ name: String, _ type: Word.Type) throws(ProtocolError) -> Word? {
+  package func extensionWord<Word: OpenWord>(_ name: String, _ type: Word.Type) throws(ProtocolError) -> Word? {
     guard let value = extensions?[name] else { return nil }
     guard let word = Self.openWord(value) as Word? else { throw .malformed("\(name) is not a word") }
     return word
@@ -114,17 +114,17 @@ struct ObjectReader {
   private static func openWord<Word: OpenWord>(_ value: JSON) -> Word? { value.string.flatMap(Word.init(rawValue:)) }
 
   /// Lower case only, so that each vehicle has one spelling.
-  mutating func uuid(_ name: String) throws(ProtocolError) -> UUID {
+  package mutating func uuid(_ name: String) throws(ProtocolError) -> UUID {
     try take(name, "a UUID in lower case") { value in
       value.string.flatMap { text in UUID(text).flatMap { identical($0.description, text) ? $0 : nil } }
     }
   }
 
-  mutating func step(_ name: String) throws(ProtocolError) -> StepID {
+  package mutating func step(_ name: String) throws(ProtocolError) -> StepID {
     try take(name, "the id of a step") { $0.string.flatMap { StepID($0) } }
   }
 
-  func end() throws(ProtocolError) {
+  package func end() throws(ProtocolError) {
     if let member = rest.first {
       throw .malformed("\(ObjectReader.shown(member.name)) is not a member that version 1 knows")
     }
@@ -145,7 +145,7 @@ struct ObjectReader {
 
 extension RawRepresentable where RawValue == String {
   /// The case with exactly this text: Swift would also match a canonically equivalent one.
-  init?(exactly text: String) {
+  package init?(exactly text: String) {
     self.init(rawValue: text)
     guard identical(rawValue, text) else { return nil }
   }

@@ -1,11 +1,11 @@
-import Encoding
+package import Encoding
 
 /// A compact JWS (RFC 7515) that uses only `Ed25519` (RFC 9864, RFC 8037) and one explicit type (RFC 8725 3.11).
 ///
 /// The header offers no choice of algorithm that could be attacked: one with any other member or value is refused.
-struct SignedObject {
+package struct SignedObject {
   /// The type of an object, as its header's `typ`.
-  enum Kind: String {
+  package enum Kind: String {
     case command = "step-command+jwt"
     case token = "step-token+jwt"
     case status = "step-status+jwt"
@@ -16,7 +16,7 @@ struct SignedObject {
     case request = "step-request+jwt"
 
     /// How a reader learns which key signed the object.
-    enum KeyHint {
+    package enum KeyHint {
       /// The header names the key (`kid`).
       case name
       /// The header contains the key (`jwk`), because the reader may not know it yet.
@@ -25,7 +25,7 @@ struct SignedObject {
       case none
     }
 
-    var keyHint: KeyHint {
+    package var keyHint: KeyHint {
       switch self {
       case .token, .status, .notice, .event: .name
       case .vehicle, .request, .keys: .key
@@ -35,21 +35,21 @@ struct SignedObject {
   }
 
   /// What was signed: the claims.
-  let payload: JSON
+  package let payload: JSON
   /// The header's `kid`, in kinds that have one.
   private let keyID: String?
   /// The header's `jwk`, in kinds that have one.
-  let embeddedKey: VerificationKey?
+  package let embeddedKey: VerificationKey?
 
   private let signingInput: [UInt8]
   private let signature: [UInt8]
 
   /// Reads without verifying the signature: the content often names the key.
-  init(parsing text: some StringProtocol, as kind: Kind) throws(ProtocolError) {
+  package init(parsing text: some StringProtocol, as kind: Kind) throws(ProtocolError) {
     try self.init(utf8: Array(text.utf8), as: kind)
   }
 
-  init(utf8 text: [UInt8], as kind: Kind) throws(ProtocolError) {
+  package init(utf8 text: [UInt8], as kind: Kind) throws(ProtocolError) {
     let parts = compactParts(of: text)
     guard parts.count == 3, let header = Base64URL.decode(utf8: parts[0]),
       let payload = Base64URL.decode(utf8: parts[1]), let signature = Base64URL.decode(utf8: parts[2]),
@@ -73,13 +73,13 @@ struct SignedObject {
   }
 
   /// Throws unless the signature is by this key, and the header's `kid`, if any, names it.
-  func verify(by key: VerificationKey) throws(ProtocolError) {
+  package func verify(by key: VerificationKey) throws(ProtocolError) {
     if let keyID, !identical(keyID, key.thumbprint.description) { throw .unknownKey }
     guard key.isValid(signature, for: signingInput) else { throw .badSignature }
   }
 
   /// Throws unless the header names one of the keys, and the signature is by that key.
-  func verify(by keys: [VerificationKey]) throws(ProtocolError) {
+  package func verify(by keys: [VerificationKey]) throws(ProtocolError) {
     guard let keyID, let key = keys.first(where: { identical(keyID, $0.thumbprint.description) }) else {
       throw .unknownKey
     }
@@ -98,7 +98,7 @@ struct SignedObject {
     return payload + [UInt8](repeating: 0x20, count: size - payload.count)
   }
 
-  static func sign(_ payload: JSON, as kind: Kind, by key: SigningKey) -> String {
+  package static func sign(_ payload: JSON, as kind: Kind, by key: SigningKey) -> String {
     var header: [JSON.Member] = [JSON.Member("alg", "Ed25519"), JSON.Member("typ", .string(kind.rawValue))]
     switch kind.keyHint {
     case .name: header.append(JSON.Member("kid", .string(key.verificationKey.thumbprint.description)))
@@ -111,11 +111,11 @@ struct SignedObject {
 }
 
 /// The parts of a compact form (RFC 7515 3.1), which full stops separate.
-func compactParts(of text: [UInt8]) -> [ArraySlice<UInt8>] {
+package func compactParts(of text: [UInt8]) -> [ArraySlice<UInt8>] {
   text.split(separator: 0x2E, omittingEmptySubsequences: false)
 }
 
 /// Parses JSON and throws the protocol's error. `what` is our own text, so the error repeats nothing of the input.
-func parse(_ bytes: some Sequence<UInt8>, _ what: String) throws(ProtocolError) -> JSON {
+package func parse(_ bytes: some Sequence<UInt8>, _ what: String) throws(ProtocolError) -> JSON {
   do throws(JSON.SyntaxError) { return try JSON(parsing: bytes) } catch { throw .malformed("\(what) is \(error)") }
 }

@@ -102,7 +102,7 @@ public struct RoadObject: Equatable, Sendable {
   public var isWalking: Bool { category == .pedestrian && velocity.length <= Self.fastestWalk }
 
   /// Below 0.3 m/s: feeds give standing objects a speed that is not quite 0.
-  var isStanding: Bool { velocity.length < 0.3 }
+  package var isStanding: Bool { velocity.length < 0.3 }
 
   /// The kind of object. Any unknown word is `other`.
   public enum Category: String, Sendable, CaseIterable {

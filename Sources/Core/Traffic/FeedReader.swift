@@ -1,6 +1,6 @@
 public import Domain
-import Encoding
-import Geography
+package import Encoding
+package import Geography
 
 /// Where a feed's message violates FEED.md, and what was expected.
 public struct FeedFlaw: Failure, Equatable {
@@ -8,12 +8,12 @@ public struct FeedFlaw: Failure, Equatable {
   public let place: String
   public let expected: String
 
-  init(_ place: String, _ expected: String) {
+  package init(_ place: String, _ expected: String) {
     self.place = place
     self.expected = "expected \(expected)"
   }
 
-  init(_ place: String, _ error: JSON.SyntaxError) {
+  package init(_ place: String, _ error: JSON.SyntaxError) {
     self.place = place
     expected = error.description
   }
@@ -23,43 +23,43 @@ public struct FeedFlaw: Failure, Equatable {
 }
 
 /// Reads an object in a feed's message. Its numbers may be strings.
-struct FeedReader {
+package struct FeedReader {
   private let json: JSON
   private let outer: String
   private let name: String
 
   /// The range of clock times, seconds since 1970: up to the year 2100, so that arithmetic is exact enough.
-  static let times = 0.0...4_102_444_800
+  package static let times = 0.0...4_102_444_800
 
   /// - Parameters:
   ///   - outer: the object's name in errors or, if there is a `name`, the name of the object that contains it.
-  init(_ json: JSON, _ outer: String, name: String = "") {
+  package init(_ json: JSON, _ outer: String, name: String = "") {
     self.json = json
     self.outer = outer
     self.name = name
   }
 
   /// The object's name in errors. Errors are rare, so it is computed on demand.
-  var place: String { name.isEmpty ? outer : "\(outer).\(name)" }
+  package var place: String { name.isEmpty ? outer : "\(outer).\(name)" }
 
   private func path(_ name: String) -> String { "\(place).\(name)" }
 
-  func has(_ name: String) -> Bool { json[name] != nil }
+  package func has(_ name: String) -> Bool { json[name] != nil }
 
-  func member(_ name: String) throws(FeedFlaw) -> JSON {
+  package func member(_ name: String) throws(FeedFlaw) -> JSON {
     guard json.object != nil else { throw FeedFlaw(place, "an object") }
     guard let value = json[name] else { throw FeedFlaw(path(name), "a value") }
     return value
   }
 
-  func object(_ name: String) throws(FeedFlaw) -> FeedReader {
+  package func object(_ name: String) throws(FeedFlaw) -> FeedReader {
     let value = try member(name)
     guard value.object != nil else { throw FeedFlaw(path(name), "an object") }
     return FeedReader(value, place, name: name)
   }
 
   /// A name: 1 to 64 bytes of text, or an integer, which some publishers send.
-  func text(_ name: String) throws(FeedFlaw) -> String {
+  package func text(_ name: String) throws(FeedFlaw) -> String {
     switch try member(name) {
     case .string(let text) where (1...64).contains(text.utf8.count): return text
     case .integer(let number): return "\(number)"
@@ -68,7 +68,7 @@ struct FeedReader {
   }
 
   /// `latitude` and `longitude`.
-  func coordinate() throws(FeedFlaw) -> Coordinate {
+  package func coordinate() throws(FeedFlaw) -> Coordinate {
     let (latitude, longitude) = (
       try number("latitude", in: -90...90), try number("longitude", in: -180...180)
     )
@@ -78,13 +78,13 @@ struct FeedReader {
     return place
   }
 
-  func flag(_ name: String) throws(FeedFlaw) -> Bool {
+  package func flag(_ name: String) throws(FeedFlaw) -> Bool {
     guard let value = json[name] else { return false }
     guard let flag = value.bool else { throw FeedFlaw(path(name), "true or false") }
     return flag
   }
 
-  func number(_ name: String, in range: ClosedRange<Double>) throws(FeedFlaw) -> Double {
+  package func number(_ name: String, in range: ClosedRange<Double>) throws(FeedFlaw) -> Double {
     let number: Double? =
       switch try number(name) {
       case .integer(let value): Double(value)
@@ -97,7 +97,7 @@ struct FeedReader {
     return number
   }
 
-  func integer(_ name: String, in range: ClosedRange<Int64>) throws(FeedFlaw) -> Int64 {
+  package func integer(_ name: String, in range: ClosedRange<Int64>) throws(FeedFlaw) -> Int64 {
     guard let number = try number(name).integer, range.contains(number) else {
       throw FeedFlaw(path(name), "an integer from \(range.lowerBound) to \(range.upperBound)")
     }
@@ -106,7 +106,7 @@ struct FeedReader {
 
   /// Seconds and nanoseconds, from two members. The string that holds both is not read: publishers forget to pad its
   /// nanoseconds with zeros.
-  func time() throws(FeedFlaw) -> UnixTime {
+  package func time() throws(FeedFlaw) -> UnixTime {
     let seconds = try integer("timestampSecs", in: Int64(Self.times.lowerBound)...Int64(Self.times.upperBound))
     let nanoseconds = try integer("timestampNsecs", in: 0...999_999_999)
     return UnixTime(microseconds: seconds * 1_000_000 + nanoseconds / 1000)

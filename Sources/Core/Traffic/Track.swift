@@ -98,7 +98,7 @@ struct Track: Sendable {
   var uncertainty: Double { max(0, positionVariance).squareRoot() }
 
   /// Below 0.3 m/s: feeds give standing objects a speed that is not quite 0.
-  var isStanding: Bool { velocity.length < 0.3 }
+  package var isStanding: Bool { velocity.length < 0.3 }
 
   /// How fast the direction of motion turns, radians per second, positive clockwise; nil if no turn is evident.
   var turnRate: Double? {

@@ -41,7 +41,7 @@ public struct TrafficGuard: Sendable {
         half: Vector(x: (step.to - step.from) / 2, y: reach / 2))
     }
 
-    var body: Box {
+    package var body: Box {
       Box(center: .zero, forward: Vector(x: 1, y: 0), half: Vector(x: length / 2, y: width / 2))
     }
   }

@@ -146,7 +146,7 @@ package enum EventError: Failure, Equatable {
     case .damaged: "somebody has changed the file: take it from a backup, or move it away"
     case .inUse: nil
     case .silent:
-      "is the vehicle on? If its broker is older than events, run `stepctl provision vehicle DIR --update` and restart it"
+      "is the vehicle on? If its broker is older than events, run `stepctl provision update DIR` and restart it"
     case .broken: nil
     case .unknownVehicle: "`stepctl operator vehicles DIR` lists them"
     }

@@ -448,7 +448,7 @@ package enum LedgerError: Failure, Equatable {
       "`\(Self.command("log", folder))` asks them; a vehicle that knows only the old key obeys nobody once it is retired"
     case .notAnnounced(_, let folder):
       "`\(Self.command("log", folder))` asks them; a vehicle without that key would refuse new tokens; --force goes on"
-    case .notKept: "run `stepctl provision vehicle DIR --update`, which writes the access list, then restart the broker"
+    case .notKept: "run `stepctl provision update DIR`, which writes the access list, then restart the broker"
     case .noAnswer: "`stepctl operator publish` tries again"
     case .noOperator(let path):
       OperatorPlace(Files.resolve("../..", in: path)).isFleet

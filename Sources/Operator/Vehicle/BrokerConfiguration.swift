@@ -44,7 +44,7 @@ struct BrokerConfiguration {
     # The vehicle's MQTT broker, for mosquitto 2.0. Riders and the controller are its clients.
     #
     # Only this file has absolute paths: mosquitto looks for relative ones in its working folder. After this folder was
-    # moved, `stepctl provision vehicle DIR --relocate` writes this file again, without your changes to it.
+    # moved, `stepctl provision relocate DIR` writes this file again, without your changes to it.
 
     listener \(port)\(host.isLoopback ? " \(host)" : "")
 
@@ -187,7 +187,7 @@ struct BrokerConfiguration {
 
   private var revocationLines: String {
     guard hasRevocationList else {
-      return "# `stepctl provision vehicle DIR --update` makes a list of what is revoked."
+      return "# `stepctl provision update DIR` makes a list of what is revoked."
     }
     return """
       # What `stepctl operator revoke` has revoked. mosquitto reads it again on SIGHUP.
@@ -216,7 +216,7 @@ struct BrokerConfiguration {
       return """
 
         # mosquitto is not to run as root. Give \(VehiclePaths.brokerKey) to the user that it becomes when root starts it
-        # (Debian's is "mosquitto"), let them reach this folder, and write this file again with --relocate.
+        # (Debian's is "mosquitto"), let them reach this folder, and write this file again with `stepctl provision relocate`.
 
         """
     }

@@ -1,4 +1,5 @@
 import Traffic
+import TrafficBridge
 
 extension BridgeServer {
   /// A connected client or publisher.

@@ -3,6 +3,7 @@ import Encoding
 import Glibc
 import SystemIO
 import Traffic
+import TrafficBridge
 import TrafficFeed
 
 /// A WebSocket server over mutual TLS, 1.2 or later, for publishers of frames and their clients.

@@ -1,3 +1,4 @@
+import Access
 import CodeReading
 package import Domain
 import StepProtocol

@@ -1,3 +1,4 @@
+import Access
 package import Domain
 import NDEF
 package import NFC

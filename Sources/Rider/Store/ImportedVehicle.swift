@@ -1,3 +1,4 @@
+package import Access
 import Certificates
 import Domain
 import Encoding

@@ -1,3 +1,4 @@
+import Access
 package import Domain
 package import StepProtocol
 

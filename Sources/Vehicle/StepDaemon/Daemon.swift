@@ -60,7 +60,7 @@ package struct Daemon {
     }
   }
 
-  private static let renewal = "renew it: `stepctl provision vehicle DIR --renew`"
+  private static let renewal = "renew it: `stepctl provision renew DIR`"
 
   private static func days(_ seconds: Int64) -> String {
     switch seconds / 86_400 {

@@ -69,7 +69,7 @@ struct ProvisionTests {
     #expect(
       again.errors == """
         stepctl: error: there is a vehicle in \(car)
-        hint: --renew and --update keep it; --force replaces it, and its riders need new tokens
+        hint: `provision renew` and `update` keep it; --force replaces it, and its riders need new tokens
 
         """)
   }
@@ -88,22 +88,22 @@ struct ProvisionTests {
     #expect(files.allSatisfy { Files.exists($0) } && files.contains("\(car)/stepd.toml"))
   }
 
-  @Test("relocates and renews a vehicle, and nothing else with that")
+  @Test("relocates and renews a vehicle; the flags of before name the command")
   func upkeep() throws {
     try #require(makes("-q").ending == .status(.done))
-    let relocated = makes("--relocate")
+    let relocated = shell.types("provision", "relocate", car)
     #expect(relocated.output == "rewrote \(car)/mosquitto.conf\n")
-    #expect(try makes("--relocate", "--json").objects == [["files": [.string("\(car)/mosquitto.conf")]]])
+    #expect(try shell.types("provision", "relocate", car, "--json").objects == [["files": [.string("\(car)/mosquitto.conf")]]])
     var later = shell
     later.now.microseconds += 86400 * 1_000_000
-    let renewed = later.types("provision", "vehicle", car, "--renew", "--json")
+    let renewed = later.types("provision", "renew", car, "--json")
     #expect(try renewed.objects == [["certificates_end": .integer(later.now.microseconds / 1_000_000 + 825 * 86400)]])
-    let wrong = makes("--renew", "--port", "1")
-    #expect(wrong.ending == .status(.usage))
-    #expect(
-      wrong.notes.first == "stepctl: error: --relocate, --renew and --update keep the vehicle's settings, and take none"
-    )
-    #expect(makes("--renew", "--force").ending == .status(.usage))
+    for name in ["relocate", "renew", "update", "start"] {
+      let refused = makes("--\(name)")
+      #expect(refused.ending == .status(.usage))
+      #expect(
+        refused.notes == ["stepctl: error: --\(name) is a command now", "hint: `stepctl provision \(name) \(car)`"])
+    }
   }
 
   @Test("warns where one radio sends both beacons, and refuses radios for steps that are not there")

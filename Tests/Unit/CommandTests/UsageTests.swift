@@ -234,11 +234,11 @@ struct UsageTests {
     var taken = 0
     for _ in 0..<600 {
       let typed = (0..<Int.random(in: 0...5, using: &random)).map { _ in words.randomElement(using: &random)! }
-      for command in [Open.self, Close.self, Stop.self, Status.self] as [any ContextCommand.Type] {
+      for command in [Open.self, Close.self, Stop.self, Status.self] as [any RequestCommand.Type] {
         let name = command.configuration.commandName!
-        guard let plain = PlainWords.command([name] + typed) else { continue }
+        guard let plain = PlainWords.request([name] + typed) else { continue }
         taken += 1
-        try #expect(dumped(plain) == dumped(command.parse(typed)), "\(name) \(typed)")
+        #expect(dumped(plain) == dumped(try command.parse(typed).request), "\(name) \(typed)")
       }
     }
     #expect(taken > 100)
@@ -252,12 +252,12 @@ struct UsageTests {
       "stop", "stop --side left --json", "status --vehicle car --timeout 5s", "status -q",
     ])
   func isPlain(_ typed: String) {
-    #expect(PlainWords.command(typed.split(separator: " ").map(String.init)) != nil)
+    #expect(PlainWords.request(typed.split(separator: " ").map(String.init)) != nil)
   }
 
-  private func dumped(_ command: any ParsableCommand) -> String {
+  private func dumped(_ request: any Request) -> String {
     var text = ""
-    dump(command, to: &text)
+    dump(request, to: &text)
     return text
   }
 

@@ -1,3 +1,4 @@
+import Access
 import Cryptography
 import Domain
 import Encoding

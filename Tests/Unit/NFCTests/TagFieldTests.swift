@@ -2,6 +2,7 @@ import Domain
 import Glibc
 import NDEF
 import NFC
+import Operator
 import SystemIO
 import Tags
 import TestSupport

@@ -1,6 +1,7 @@
 import Domain
 import NDEF
 import NFC
+import Operator
 import SystemIO
 import Tags
 import TestSupport

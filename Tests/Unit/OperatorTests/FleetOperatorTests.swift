@@ -1,3 +1,4 @@
+import Access
 import Certificates
 import Domain
 import Glibc

@@ -1,4 +1,5 @@
 import Domain
+import Evaluation
 @testable import Ranging
 import Testing
 

@@ -1,3 +1,4 @@
+@testable import Access
 import Domain
 import Encoding
 import Foundation

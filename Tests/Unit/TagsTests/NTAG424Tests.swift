@@ -1,3 +1,4 @@
+@testable import NTAG424
 @testable import Tags
 import Testing
 

@@ -3,6 +3,7 @@ import Encoding
 import Geography
 import Testing
 import Traffic
+@testable import TrafficBridge
 
 @Suite("Bridge") struct BridgeTests {
   private let here = Coordinate(latitude: 48.7758, longitude: 9.1829)!

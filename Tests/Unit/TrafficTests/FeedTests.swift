@@ -1,5 +1,6 @@
 import Domain
 import Encoding
+import Evaluation
 import Geography
 import Testing
 import Traffic

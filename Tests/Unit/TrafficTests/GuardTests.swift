@@ -1,4 +1,5 @@
 import Domain
+import Evaluation
 import Geography
 import TestSupport
 import Testing

@@ -2,6 +2,7 @@ public import ArgumentParser
 import Bluetooth
 import CommandParts
 import Domain
+import Evaluation
 import FileFormats
 import Ranging
 import SystemIO

@@ -1,6 +1,7 @@
 import CommandParts
 import Domain
 import Encoding
+import Evaluation
 import FileFormats
 import Ranging
 import SystemIO

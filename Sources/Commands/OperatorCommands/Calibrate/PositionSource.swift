@@ -2,6 +2,7 @@ import Bluetooth
 import CommandParts
 import Domain
 import Encoding
+import Evaluation
 import Glibc
 import Ranging
 import SystemIO

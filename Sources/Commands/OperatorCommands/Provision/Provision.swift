@@ -6,7 +6,8 @@ struct Provision: ParsableCommand {
     commandName: "provision",
     abstract: TechnicianCommand.provision.abstract,
     subcommands: [
-      ProvisionVehicle.self, ProvisionKeys.self, ProvisionToken.self, ProvisionBeacon.self, ProvisionTag.self,
+      ProvisionVehicle.self, ProvisionStart.self, ProvisionUpdate.self, ProvisionRenew.self, ProvisionRelocate.self,
+      ProvisionKeys.self, ProvisionToken.self, ProvisionBeacon.self, ProvisionTag.self,
       ProvisionQR.self, ProvisionWatcher.self,
     ])
 }

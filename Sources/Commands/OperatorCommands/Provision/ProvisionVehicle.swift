@@ -1,3 +1,4 @@
+import Access
 import ArgumentParser
 import Bluetooth
 import CommandParts
@@ -99,17 +100,11 @@ struct ProvisionVehicle: ContextCommand {
   @Flag(help: "Replace the vehicle that is there, after its name was typed. Its riders then need new tokens.")
   var force = false
 
-  @Flag(help: "Only rewrite mosquitto.conf, after the folder was moved.")
-  var relocate = false
-
-  @Flag(help: "Only renew the certificates of broker and controller.")
-  var renew = false
-
-  @Flag(help: "Only update the broker's and the riders' files after a change of vehicle.toml.")
-  var update = false
-
-  @Flag(help: "On the vehicle: have systemd run its broker and stepd from now on, also if it was made before.")
-  var start = false
+  // Commands of their own do this. These flags are refused, and the hint names the command.
+  @Flag(help: .hidden) var relocate = false
+  @Flag(help: .hidden) var renew = false
+  @Flag(help: .hidden) var update = false
+  @Flag(help: .hidden) var start = false
 
   @OptionGroup var input: InputOptions
   @OptionGroup var output: OutputOptions
@@ -117,19 +112,6 @@ struct ProvisionVehicle: ContextCommand {
   private var steps: [Step] { (plan ?? .leftAndRight).steps }
 
   func validate() throws {
-    guard [force, relocate, renew, update].count(where: { $0 }) <= 1 else {
-      throw ValidationError("--force, --relocate, --renew and --update exclude each other.")
-    }
-    guard !start || !force && !relocate && !renew && !update && keys == nil else {
-      throw ValidationError("--start excludes --force, --relocate, --renew, --update and --keys.")
-    }
-    // The steps would move between ends that nobody has measured, and while another stepd measures them.
-    guard !start || servo == .simulated else {
-      throw ValidationError("--start is for servos whose ends are known: find them first, with `stepd --servo`.")
-    }
-    guard !relocate && !renew && !update || isAsDefault else {
-      throw ValidationError("--relocate, --renew and --update keep the vehicle's settings, and take none.")
-    }
     guard operatorFolder == nil && fleet == nil || host == .localhost && port == Broker.standardPort else {
       throw ValidationError("--operator and --fleet have a broker, and take neither --host nor --port.")
     }
@@ -148,61 +130,13 @@ struct ProvisionVehicle: ContextCommand {
     _ = try beacon.adapters(of: steps.map(\.id))
   }
 
-  /// Whether the command line sets no property of the vehicle.
-  private var isAsDefault: Bool {
-    name == nil && uuid == nil && topic == nil && host == .localhost && port == Broker.standardPort
-      && plan == nil && servo == .simulated && beacon.isEmpty && operatorFolder == nil && fleet == nil
-      && feed == nil && keys == nil
-  }
-
   func run(in context: Context) throws {
+    for (flag, name) in [(relocate, "relocate"), (renew, "renew"), (update, "update"), (start, "start")] where flag {
+      throw CommandFailure(
+        .usage, "--\(name) is a command now", hint: "`\(shellCommand("stepctl", "provision", name, folder))`")
+    }
     let console = output.console(context)
     let place = VehicleFolder(folder)
-    if relocate {
-      try place.relocate(now: context.seconds)
-      let file = place.path("mosquitto.conf")
-      try console.isJSON ? console.result(["files": [.string(file)]]) : console.result("rewrote \(file)")
-    } else if renew {
-      let end = try place.renewCertificates(now: context.seconds)
-      try console.isJSON
-        ? console.result(["certificates_end": .integer(end)])
-        : console.result("the certificates of broker and controller end \(dateAndTime(end)); restart both to use them")
-    } else if update {
-      try tell(of: place.update(now: context.seconds), place, console)
-    } else {
-      let isMade = start && isAsDefault && place.hasVehicle
-      let services =
-        start
-        ? try VehicleServices(hasBroker: isMade ? place.hasBroker : operatorFolder == nil && fleet == nil) : nil
-      if isMade, let services {
-        try services.start(place, context.interruption())
-        try console.isJSON ? console.result(["started": services.json]) : tell(of: services, place, console)
-      } else {
-        try make(place, services, context, console)
-      }
-    }
-  }
-
-  private func tell(of services: VehicleServices, _ place: VehicleFolder, _ console: Console) throws {
-    try console.result("started \(services.names), now and at each start of this computer")
-    console.note("their files are in \(services.folders); what changes in \(place.path) does not reach them")
-  }
-
-  private func tell(of stale: VehicleFolder.StaleCopies, _ place: VehicleFolder, _ console: Console) throws {
-    if console.isJSON {
-      return try console.result([
-        "reissued": .array(stale.reissued.map { .string($0.description) }),
-        "stale": .array(stale.others.map { .string($0) }),
-        "without_step": .array(stale.withoutStep.map { .string($0) }),
-      ])
-    }
-    try console.result("\(place.path) is updated from its vehicle.toml; restart its broker and its controller")
-    try console.tell(of: stale, place)
-  }
-
-  private func make(
-    _ place: VehicleFolder, _ services: VehicleServices?, _ context: Context, _ console: Console
-  ) throws {
     let uuid = uuid ?? .random()
     // This cannot fail: the steps differ in every property.
     let vehicle = try! Vehicle(name: name ?? defaultName, uuid: uuid, steps: steps)
@@ -217,23 +151,20 @@ struct ProvisionVehicle: ContextCommand {
         vehicle: vehicle, topic: topic, host: host, port: port, servo: servo, beaconRadios: adapters,
         trafficGuard: feed.map { trafficGuard($0) }),
       by: issuer, now: context.seconds, force: force)
-    try services?.start(place, context.interruption())
 
     if console.isJSON {
-      try console.result(json(of: summary, adapters, topic, services, place))
+      try console.result(json(of: summary, adapters, topic, place))
     } else {
       try console.result(text(of: summary, adapters, topic, place))
-      if let services { try tell(of: services, place, console) }
       note(adapters, place, console)
-      if let next = nextSteps(issuer.operatorPlace, place, isStarted: services != nil) { console.note(next) }
+      if let next = nextSteps(issuer.operatorPlace, place) { console.note(next) }
     }
   }
 
   private func json(
-    of summary: VehicleSummary, _ adapters: [StepID: RadioSpec], _ topic: TopicPrefix, _ services: VehicleServices?,
-    _ place: VehicleFolder
+    of summary: VehicleSummary, _ adapters: [StepID: RadioSpec], _ topic: TopicPrefix, _ place: VehicleFolder
   ) -> JSON {
-    let members: [JSON.Member] = [
+    .object([
       .init("name", .string(summary.vehicle.name)), .init("uuid", .string(summary.vehicle.uuid.description)),
       .init("topic", .string(topic.description)),
       .init(
@@ -247,8 +178,7 @@ struct ProvisionVehicle: ContextCommand {
       .init("encryption_key", .string(summary.encryptionKey.description)),
       .init("signing_key", .string(summary.signingKey.description)),
       .init("certificates_end", .integer(summary.certificatesEnd)),
-    ]
-    return .object(members + (services.map { [.init("started", $0.json)] } ?? []))
+    ])
   }
 
   private func text(
@@ -282,13 +212,10 @@ struct ProvisionVehicle: ContextCommand {
 
   /// What to type next; nil if nothing is left to do.
   ///
-  /// - Parameters:
-  ///   - fleet: the operator of several vehicles, if this vehicle belongs to one.
-  ///   - isStarted: whether systemd already runs the broker and stepd.
-  private func nextSteps(_ fleet: OperatorPlace?, _ place: VehicleFolder, isStarted: Bool) -> String? {
+  /// - Parameter fleet: the operator of several vehicles, if this vehicle belongs to one.
+  private func nextSteps(_ fleet: OperatorPlace?, _ place: VehicleFolder) -> String? {
     let controller = shellCommand("stepd", "--config", place.path("stepd.toml"))
     if self.fleet != nil {
-      if isStarted { return nil }
       return """
 
         Next:
@@ -297,30 +224,22 @@ struct ProvisionVehicle: ContextCommand {
         """
     }
     if let fleet {
-      let onVehicle = """
-          bring \(place.path) to the vehicle, and there:
-            \(controller)
-
-        """
       return """
 
         Next:
           reload the broker, or start it:
             \(shellCommand(Self.broker, "-c", "\(fleet.path)/mosquitto.conf"))
-        \(isStarted ? "" : onVehicle)\
+          bring \(place.path) to the vehicle, and there:
+            \(controller)
           \(shellCommand("stepctl", "provision", "token", "\(fleet.path)/vehicles/\(place.name)", "--device", "REQUEST"))
         The operator's keys are not in \(place.path)\(keys == nil ? "" : ", nor are the vehicle's private keys").
         """
     }
-    let byHand = """
-        \(shellCommand(Self.broker, "-c", place.path("mosquitto.conf"))) &
-        \(controller) &
-
-      """
     return """
 
       Next:
-      \(isStarted ? "" : byHand)\
+        \(shellCommand(Self.broker, "-c", place.path("mosquitto.conf"))) &
+        \(controller) &
         \(shellCommand("stepctl", "provision", "token", place.path, "--rider", "NAME"))
       The keys in operator/ sign for the vehicle: keep them safe, and off the vehicle.
       """

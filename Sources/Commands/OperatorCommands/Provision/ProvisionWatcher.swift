@@ -54,7 +54,7 @@ struct ProvisionWatcher: ContextCommand {
     let words = ["mosquitto_sub", "-h", broker.host, "-p", "\(broker.port)"] + login + ["-q", "1", "-v"] + topics
     console.note("try: \(words.map(shellWord).joined(separator: " "))")
     console.note(
-      "an older vehicle's broker has to be told: \(shellCommand("stepctl", "provision", "vehicle", folder, "--update"))"
+      "an older vehicle's broker has to be told: \(shellCommand("stepctl", "provision", "update", folder))"
     )
   }
 }

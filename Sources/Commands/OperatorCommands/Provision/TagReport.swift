@@ -1,6 +1,8 @@
+import Access
 import Domain
 import Encoding
 import NFC
+import Operator
 import StepProtocol
 
 /// The result of writing a tag.

@@ -28,13 +28,13 @@ struct VehicleServices {
       let systemctl = ["/usr/bin/systemctl", "/bin/systemctl"].first(where: Files.exists)
     else {
       throw CommandFailure(
-        .unavailable, "--start needs systemd, which does not run this computer",
-        hint: "without --start, the command says how to start broker and controller")
+        .unavailable, "this needs systemd, which does not run this computer",
+        hint: "`stepctl provision vehicle` says how to start broker and controller by hand")
     }
     self.systemctl = systemctl
     guard geteuid() == 0 else {
       throw CommandFailure(
-        .noPermission, "--start needs root: files go to /var/lib, and services are started", hint: "use sudo")
+        .noPermission, "this needs root: files go to /var/lib, and services are started", hint: "use sudo")
     }
     if hasBroker, !Files.exists(Self.mosquitto) {
       throw CommandFailure(.unavailable, "there is no \(Self.mosquitto)", hint: "sudo apt install mosquitto")
@@ -82,7 +82,7 @@ struct VehicleServices {
   }
 
   private static func again(_ vehicle: VehicleFolder) -> String {
-    shellCommand("stepctl", "provision", "vehicle", vehicle.path, "--start")
+    shellCommand("stepctl", "provision", "start", vehicle.path)
   }
 
   var json: JSON { .array(services.map { .string("\($0.name).service") }) }

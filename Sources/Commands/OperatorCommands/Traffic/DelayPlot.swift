@@ -1,4 +1,5 @@
 import CommandParts
+import Evaluation
 import Traffic
 
 /// The delay of a feed as a picture: how often each delay occurred, and the delay over time.

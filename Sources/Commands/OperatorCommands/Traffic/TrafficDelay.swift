@@ -2,6 +2,7 @@ import ArgumentParser
 import CommandParts
 import Domain
 import Encoding
+import Evaluation
 import SystemIO
 import Terminal
 import Traffic

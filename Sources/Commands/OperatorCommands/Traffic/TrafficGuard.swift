@@ -3,6 +3,7 @@ import Certificates
 import CommandParts
 import Domain
 import Encoding
+import Evaluation
 import Glibc
 import SystemIO
 import Terminal

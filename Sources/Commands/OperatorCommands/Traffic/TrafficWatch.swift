@@ -2,6 +2,7 @@ import ArgumentParser
 import CommandParts
 import Domain
 import Encoding
+import Evaluation
 import Geography
 import SystemIO
 import Terminal

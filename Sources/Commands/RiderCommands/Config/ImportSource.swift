@@ -1,9 +1,9 @@
+import Access
 import CodeReading
 import CommandParts
 import Domain
 import FileFormats
 import Glibc
-import Operator
 import Rider
 import StepProtocol
 import SystemIO

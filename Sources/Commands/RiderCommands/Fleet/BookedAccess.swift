@@ -1,3 +1,4 @@
+import Access
 import CommandParts
 import Domain
 import Encoding

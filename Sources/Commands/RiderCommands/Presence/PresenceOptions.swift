@@ -26,8 +26,23 @@ struct PresenceOptions: ParsableArguments {
   @OptionGroup var codes: QROptions
   @OptionGroup var timeout: TimeoutOptions
 
+  /// What was typed.
+  var request: PresenceRequest {
+    PresenceRequest(by: by, radio: radio.radio, nfc: reader.nfc, qr: codes.qr, timeout: timeout.given)
+  }
+}
+
+/// How to find the rider's place, and with which devices.
+struct PresenceRequest: Equatable {
+  var by = MethodChoice.auto
+  var radio: String?
+  var nfc: String?
+  /// The source of a code's picture.
+  var qr: String?
+  var timeout: TimeSpan?
+
   func settings(_ context: Context, vehicle: String?) throws -> Settings {
-    try context.settings(vehicle: vehicle, radio: radio.radio, nfc: reader.nfc, timeout: timeout.typed)
+    try context.settings(vehicle: vehicle, radio: radio, nfc: nfc, timeout: timeout?.text)
   }
 
   /// The file of the vehicle to use. The first of these decides: the vehicle that the user named, the one that is
@@ -94,7 +109,7 @@ struct PresenceOptions: ParsableArguments {
       TagSearch(vehicle, reader: try settings.reader(), limit: settings.timeout.value, trace: trace)
     }
     func code() throws -> any StepSearch {
-      guard let source = codes.qr else {
+      guard let source = qr else {
         throw CommandFailure(.usage, "--by qr needs --qr, which says where to look: a picture, - or a camera")
       }
       return CodeSearch(vehicle, source: source, patience: settings.patience, trace: trace)
@@ -104,7 +119,7 @@ struct PresenceOptions: ParsableArguments {
     case .nfc: [try tag()]
     case .qr: [try code()]
     case .auto:
-      [try beacons()] + (codes.qr != nil ? [try code()] : []) + (settings.nfc.value != nil ? [try tag()] : [])
+      [try beacons()] + (qr != nil ? [try code()] : []) + (settings.nfc.value != nil ? [try tag()] : [])
     }
   }
 }

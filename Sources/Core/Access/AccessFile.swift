@@ -1,5 +1,6 @@
 import Domain
 import Encoding
+public import StepProtocol
 
 /// The operator's answer to a device's request, as one text: the vehicle's code, a token, and a certificate for the
 /// broker. It contains no secret: the token is useless without the device's private key.

@@ -1,5 +1,6 @@
 public import Domain
 import Encoding
+public import StepProtocol
 
 /// The part of a vehicle file that is the same for every rider, signed by the operator. Riders scan it once.
 ///

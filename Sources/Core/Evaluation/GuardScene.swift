@@ -4,6 +4,7 @@ import Geography
 
 import func Glibc.exp
 import func Glibc.log
+public import Traffic
 
 /// A vehicle beside a recorded road, for trying a guard.
 public struct GuardScene: Equatable, Sendable {

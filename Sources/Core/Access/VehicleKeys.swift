@@ -1,4 +1,5 @@
 import Encoding
+public import StepProtocol
 
 /// The public keys of a vehicle that made its own private keys. They go to its operator, and contain no secret.
 ///

@@ -1,6 +1,7 @@
 import Domain
 import Encoding
 import Geography
+public import Traffic
 
 /// The bridge's knowledge of the road, and its choice of what each client gets.
 ///

@@ -1,4 +1,5 @@
 public import Domain
+public import Ranging
 
 /// What was heard of a vehicle's beacons at one position in front of a step.
 public struct PositionRecording: Sendable {

@@ -1,4 +1,5 @@
 public import Domain
+import Ranging
 
 /// A step's measured power, fitted to recordings at several positions in front of it.
 ///

@@ -1,3 +1,5 @@
+import Ranging
+
 /// Where a step's beacon is measured: how far in front of it, and how the receiver is carried.
 public struct CalibrationPosition: Hashable, Sendable {
   /// The distance from the step, along the ground. The raw value is in metres.

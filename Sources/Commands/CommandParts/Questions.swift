@@ -1,5 +1,6 @@
 import Domain
 package import SystemIO
+package import Terminal
 
 /// Asks the user on standard error, and reads one line per answer from standard input.
 package final class Questions {

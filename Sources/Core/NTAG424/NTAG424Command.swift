@@ -1,5 +1,6 @@
 package import Domain
 import Encoding
+package import Tags
 
 /// A native command, wrapped in an APDU (NT4H2421Gx 8.4), and the meaning of its answers.
 package struct NTAG424Command: Sendable {
@@ -129,25 +130,4 @@ package struct DynamicMessageSettings: Equatable, Sendable {
   }
 
   private static func number(_ value: Int) -> [UInt8] { (0..<3).map { UInt8(value >> ($0 * 8) & 0xFF) } }
-}
-
-/// Why an NTAG 424 DNA did not do what it should.
-package enum NTAG424Error: Failure, Hashable, Sendable {
-  /// The tag refused a command with a status (NT4H2421Gx 10.3: the byte after 91h).
-  case refused(String, status: UInt8)
-  /// The tag has another key with this number.
-  case wrongKey(UInt8)
-  /// The answer is not from a genuine tag: its form or its MAC is wrong.
-  case notGenuine
-
-  package var exitStatus: ExitStatus { .badData }
-
-  package var description: String {
-    switch self {
-    case .refused(let command, let status):
-      "the tag refused \(command): status 91\(hexadecimal([status]))"
-    case .wrongKey(let number): "key \(number) of the tag is not the expected one: the tag was set up before"
-    case .notGenuine: "the answer does not prove that it comes from the tag"
-    }
-  }
 }

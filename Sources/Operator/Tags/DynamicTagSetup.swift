@@ -1,5 +1,6 @@
 import Domain
 import NDEF
+import NTAG424
 import Tags
 
 /// The settings for an NTAG 424 DNA, so that each reading of the tag gives another URI.

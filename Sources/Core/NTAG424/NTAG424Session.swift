@@ -1,5 +1,6 @@
 import Cryptography
 import Encoding
+package import Tags
 
 /// Three-pass authentication with an AES key, AuthenticateEV2First (NT4H2421Gx 9.1.5).
 package struct NTAG424Authentication: Sendable {

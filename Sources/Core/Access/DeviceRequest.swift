@@ -1,4 +1,5 @@
 import Encoding
+public import StepProtocol
 
 /// A request from a rider's device to an operator: access for the device's key. It contains no secret, and no private
 /// key leaves the device.

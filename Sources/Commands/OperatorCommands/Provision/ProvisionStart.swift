@@ -1,0 +1,29 @@
+import ArgumentParser
+import CommandParts
+import Encoding
+import Operator
+import Terminal
+
+struct ProvisionStart: ContextCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "start", abstract: "On the vehicle: have systemd run its broker and stepd from now on.")
+
+  @OptionGroup var vehicle: ProvisionedOptions
+  @OptionGroup var output: OutputOptions
+
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let place = vehicle.place
+    let services = try VehicleServices(hasBroker: place.hasBroker)
+    try services.start(place, context.interruption())
+    try console.isJSON ? console.result(["started": services.json]) : console.tell(of: services, place)
+  }
+}
+
+extension Console {
+  /// Says which services run, and where their files are.
+  func tell(of services: VehicleServices, _ place: VehicleFolder) throws {
+    try result("started \(services.names), now and at each start of this computer")
+    note("their files are in \(services.folders); what changes in \(place.path) does not reach them")
+  }
+}

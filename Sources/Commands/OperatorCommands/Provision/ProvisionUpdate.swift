@@ -1,0 +1,28 @@
+import ArgumentParser
+import CommandParts
+import Encoding
+import Operator
+import Terminal
+
+struct ProvisionUpdate: ContextCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "update", abstract: "Update the broker's and the riders' files after a change of vehicle.toml.")
+
+  @OptionGroup var vehicle: ProvisionedOptions
+  @OptionGroup var output: OutputOptions
+
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let place = vehicle.place
+    let stale = try place.update(now: context.seconds)
+    if console.isJSON {
+      return try console.result([
+        "reissued": .array(stale.reissued.map { .string($0.description) }),
+        "stale": .array(stale.others.map { .string($0) }),
+        "without_step": .array(stale.withoutStep.map { .string($0) }),
+      ])
+    }
+    try console.result("\(place.path) is updated from its vehicle.toml; restart its broker and its controller")
+    try console.tell(of: stale, place)
+  }
+}
