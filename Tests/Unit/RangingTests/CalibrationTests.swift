@@ -1,5 +1,5 @@
 import Domain
-import Evaluation
+@testable import Evaluation
 @testable import Ranging
 import Testing
 

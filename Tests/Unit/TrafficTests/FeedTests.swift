@@ -1,6 +1,6 @@
 import Domain
 import Encoding
-import Evaluation
+@testable import Evaluation
 import Geography
 import Testing
 import Traffic

@@ -1,5 +1,5 @@
 import Domain
-import Evaluation
+@testable import Evaluation
 import Geography
 import TestSupport
 import Testing
