@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from devices import Device
 from programs import STEPCTL, STEPD, Stepctl, Transcript
 from terminal import Terminal
 from vehicle import Rider, Vehicle
@@ -53,6 +54,18 @@ def shows_no_secret(transcript):
 @pytest.fixture(scope="session")
 def stepctl(transcript, tmp_path_factory) -> Stepctl:
     return Stepctl(tmp_path_factory.mktemp("home"), transcript)
+
+
+@pytest.fixture
+def phone(tmp_path, transcript) -> Device:
+    """A rider's device that knows nothing yet."""
+    return Device(tmp_path / "phone", transcript)
+
+
+@pytest.fixture
+def tablet(tmp_path, transcript) -> Device:
+    """Another's."""
+    return Device(tmp_path / "tablet", transcript)
 
 
 @pytest.fixture

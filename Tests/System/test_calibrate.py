@@ -1,6 +1,5 @@
 """`calibrate`: someone stands where it asks, and the vehicle file gets what each beacon is received with at 1 m."""
 
-import json
 import math
 import os
 import random

@@ -19,7 +19,7 @@ import zxingcpp
 from PIL import Image, ImageDraw, ImageOps
 
 import pictures
-from programs import AS_ANYBODY, BINARIES, STEPCTL, can_mount, children, mounted, wait_until
+from programs import AS_ANYBODY, BINARIES, STEPCTL, children, wait_until
 from terminal import Terminal
 
 UUID = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"

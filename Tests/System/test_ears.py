@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import attacks
-import captures
 from captures import AWAY, HERE
 from peers import Witness
 from programs import STEPD, wait_until

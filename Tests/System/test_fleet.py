@@ -13,19 +13,19 @@ from pathlib import Path
 
 import pytest
 
+from devices import Device
 from fleet_server import Authority, FleetServer, seconds, stamp, unpadded
 from programs import REPOSITORY, STEPCTL, Ended, Stepctl, wait_until
 
 EMAIL, PASSWORD = "anna@example.org", "correct horse"
 
 
-class Account:
-    """A rider's computer with a home of its own, and the server it talks to."""
+class Account(Device):
+    """A rider's device, and the server it talks to."""
 
     def __init__(self, home: Path, server: FleetServer, ca: Authority, transcript):
-        home.mkdir()
-        self.home, self.server, self.ca = home, server, ca
-        self.stepctl = Stepctl(home, transcript)
+        super().__init__(home, transcript)
+        self.server, self.ca = server, ca
         self.folder = home / ".config/stepctl/fleet"
         self.transcript = transcript
 
