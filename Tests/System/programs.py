@@ -26,6 +26,12 @@ def children(process: subprocess.Popen) -> list[int]:
     return [int(child) for file in lists for child in file.read_text().split()]
 
 
+def seconds_of_work(process: int) -> float:
+    """What a process has had of the processors."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
 def wait_until(condition: Callable[[], object], what: str, patience: float = PATIENCE):
     """The condition's first true value."""
     deadline = time.monotonic() + patience
@@ -116,7 +122,17 @@ class Ended:
 class Running:
     """A program that runs beside the test."""
 
-    def __init__(self, arguments: list, log: Path, environment: dict, transcript: Transcript, stdin=subprocess.DEVNULL):
+    def __init__(
+        self,
+        arguments: list,
+        log: Path,
+        environment: dict,
+        transcript: Transcript,
+        stdin=subprocess.DEVNULL,
+        variables: dict | None = None,
+    ):
+        # A library that it loads is for this program alone: not for setpriv.
+        settings = ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
         self.name, self.stderr = Path(arguments[0]).name, log
         self.stdout = log.with_suffix(".out")
         self._began = time.monotonic()
@@ -126,7 +142,7 @@ class Running:
         with open(self.stdout, "ab") as out, open(self.stderr, "ab") as error:
             # Should the tests be killed, it goes as well.
             self.process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", *map(str, arguments)],
+                ["setpriv", "--pdeathsig", "KILL", *settings, *map(str, arguments)],
                 stdin=stdin,
                 stdout=out,
                 stderr=error,
@@ -236,5 +252,7 @@ def can_mount() -> bool:
     return subprocess.run([*mounted(Path("/tmp"), "/tmp"), "true"], capture_output=True).returncode == 0
 
 
+# Who has no folder of their own.
+NOBODY = ("env", "HOME=/", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 # Root may read whatever the mode says, by these two capabilities.
 AS_ANYBODY = ("setpriv", "--inh-caps=-all", "--bounding-set=-all") if os.geteuid() == 0 else ()

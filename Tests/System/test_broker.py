@@ -1,12 +1,10 @@
 """A broker that is another, is absent, is silent or goes away, and clients that want more than they may."""
 
-import datetime
 import json
 import re
 import signal
 import socket
 import ssl
-import subprocess
 import sys
 import threading
 import time
@@ -15,37 +13,13 @@ from pathlib import Path
 import paho.mqtt.client as mqtt
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.x509.oid import NameOID
 
 import client
+from certificates import reissue
 from peers import Connection, Witness
 from programs import STEPD, can_mount, mounted, wait_until
 
 UNSENT = "the vehicle does not answer; nothing was sent that could move a step"
-
-
-def certificate(vehicle, days: tuple[int, int], *names: x509.GeneralName):
-    """Gives the broker another certificate for its key, by its own authority: valid for days from now, for names."""
-    tls, now = vehicle.folder / "tls", datetime.datetime.now(datetime.UTC)
-    authority = x509.load_pem_x509_certificate((tls / "ca.pem").read_bytes())
-    authority_key, key = (
-        serialization.load_pem_private_key((vehicle.folder / name).read_bytes(), None)
-        for name in ("operator/ca.key", "tls/broker.key")
-    )
-    begin, end = (now + datetime.timedelta(days=day) for day in days)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "broker")]))
-        .issuer_name(authority.subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(begin)
-        .not_valid_after(end)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .sign(authority_key, hashes.SHA256())
-    )
-    (tls / "broker.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
 
 
 # --- Another broker ---
@@ -75,7 +49,7 @@ def test_a_broker_of_another_authority_is_not_trusted(shared_vehicle, shared_rid
 )
 def test_a_broker_whose_certificate_is_not_right_is_not_trusted(parked, days, names, fault):
     alice = parked.rider("alice")
-    certificate(parked, days, *names)
+    reissue(parked.folder, parked.folder / "tls/broker.pem", days, *names)
     parked.starts_broker()
     stepd = parked.starts("stepd", STEPD, "--config", parked.folder / "stepd.toml")
     line = f"the certificate of the broker localhost:{parked.port} {fault}"
@@ -106,14 +80,12 @@ def test_nobody_connects_without_a_certificate(shared_vehicle, shared_rider):
     )
 
 
-def test_a_client_certificate_of_another_authority_is_refused(shared_vehicle, new_vehicle, tmp_path):
+def test_a_client_certificate_of_another_authority_is_refused(shared_vehicle, new_vehicle, preloaded):
     mallory, stranger = shared_vehicle.rider("mallory"), new_vehicle("other").rider("mallory")
     for name in ("rider.pem", "rider.key"):
         (mallory.folder / name).write_bytes((stranger.folder / name).read_bytes())
     # Where stepctl is held up, an alert and a reset may be there before it sends more: the alert must not be lost.
-    library, source = tmp_path / "held_up.so", Path(__file__).with_name("held_up.c")
-    subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source], check=True)
-    for environment in ({}, *[{"LD_PRELOAD": str(library)}] * 5):
+    for environment in ({}, *[{"LD_PRELOAD": str(preloaded("held_up"))}] * 5):
         ended = mallory.types("status", **environment)
         assert (ended.status, ended.stdout) == (77, "")
         assert ended.error == (

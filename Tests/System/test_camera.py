@@ -15,19 +15,18 @@ import pytest
 from PIL import Image
 
 import pictures
+from captures import VEHICLE_FILE
+from labels import OTHER, label
 from programs import STEPCTL, children, wait_until
 from terminal import Terminal
-from test_codes import OTHER, VEHICLE, label
 
 WIDTH, HEIGHT = 640, 480
 HERE = Path(__file__).parent
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory) -> Path:
-    file = tmp_path_factory.mktemp("camera") / "camera.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", file, HERE / "camera.c", "-ldl"], check=True)
-    return file
+@pytest.fixture(scope="session")
+def library(preloaded) -> Path:
+    return preloaded("camera")
 
 
 def frame(*codes: str) -> numpy.ndarray:
@@ -70,7 +69,7 @@ def in_format(code: str, gray: numpy.ndarray) -> tuple[bytes, int]:
 @pytest.fixture
 def camera(library, tmp_path):
     """Variables by which stepctl finds a camera that shows these pictures, as /dev/video would be."""
-    (tmp_path / "car.toml").write_text(VEHICLE)
+    (tmp_path / "car.toml").write_text(VEHICLE_FILE)
 
     def shows(*frames: numpy.ndarray, form: str = "YUYV", **more: str) -> dict[str, str]:
         encoded = [in_format(form, each) for each in frames]

@@ -16,8 +16,8 @@ import scipy.stats
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix
 
 import captures
+from captures import OWNERS_FILE, VEHICLE
 from programs import STEPCTL, wait_until
-from test_calibrate import VEHICLE, VEHICLE_FILE
 
 OTHER = "0f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a91"
 SIDES = {"left": 1, "right": 2}
@@ -30,7 +30,7 @@ class Site:
 
     def __init__(self, folder: Path, stepctl, seed: int = 1):
         self.folder, self.stepctl, self.dice = folder, stepctl, random.Random(seed)
-        (folder / "van.toml").write_text(VEHICLE_FILE)
+        (folder / "van.toml").write_text(OWNERS_FILE)
         self.rows = []
         self.truth = {}
 
@@ -458,7 +458,7 @@ def test_a_positions_file_that_is_none(walk):
     (walk.folder / "walk.csv").unlink()
     bad(walk, "cannot open walk.csv: No such file or directory", 66, names=["P1"])
     walk.write()
-    (walk.folder / "van.toml").write_text(VEHICLE_FILE.partition('[[steps]]\nid = "right"')[0])
+    (walk.folder / "van.toml").write_text(OWNERS_FILE.partition('[[steps]]\nid = "right"')[0])
     bad(walk, "walk.csv:9: side: Van has no step at the right side", 65)
 
 

@@ -5,9 +5,7 @@ import functools
 import json
 import math
 import operator
-import shutil
 import socket
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -234,7 +232,7 @@ def sentence(text: str) -> str:
     return f"${text}*{checksum:02X}\r\n"
 
 
-def receiver_log(fixes) -> str:
+def receiver_log(folder: Path, fixes) -> Path:
     """NMEA 0183 of a receiver (GGA, RMC, GSA, GST), a fix a second; None for a second without a fix."""
 
     def angle(value, digits, letters):
@@ -256,47 +254,22 @@ def receiver_log(fixes) -> str:
             sentence("GPGSA,A,3,01,02,03,04,05,06,07,08,09,,,,1.6,0.9,1.3"),
             sentence(f"GPGST,{at},5.0,{error},{error},0.0,{error},{error},{error}"),
         ]
-    return "".join(lines)
+    log = folder / "receiver.log"
+    log.write_text("".join(lines), newline="")
+    return log
 
 
-@pytest.fixture
-def gpsfake(tmp_path):
-    """gpsd itself, which reads a receiver's log from a terminal that gpsfake plays."""
-    if not shutil.which("gpsfake") or not shutil.which("gpsd"):
-        pytest.skip("there is no gpsfake: apt-get install gpsd gpsd-clients")
-    with contextlib.ExitStack() as stack:
-
-        def start(log: str | Path, cycle: float) -> str:
-            path = tmp_path / "receiver.log"
-            path.write_text(log, newline="")
-            with socket.create_server(("127.0.0.1", 0)) as free:
-                port = free.getsockname()[1]
-            process = stack.enter_context(subprocess.Popen(
-                ["gpsfake", "-1", "-q", "-P", str(port), "-c", str(cycle), path], stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True))
-            stack.callback(process.kill)
-
-            def answers():
-                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                    return True
-
-            wait_until(answers, "gpsd listens")
-            return f"127.0.0.1:{port}"
-
-        yield start
-
-
-def test_a_receiver_that_was_just_switched_on(stepctl, gpsfake):
+def test_a_receiver_that_was_just_switched_on(stepctl, gpsfake, tmp_path):
     """Without a fix, then one that wanders, then a good one: with gpsd as people have it."""
     wandering = [(60 - 6 * second, 30 if second % 2 else -30, 20.0) for second in range(8)]
-    address = gpsfake(receiver_log([None] * 3 + wandering + [(0, 0, 2.0)] * 60), cycle=0.1)
+    address = gpsfake(receiver_log(tmp_path, [None] * 3 + wandering + [(0, 0, 2.0)] * 60), 0.1, "-1")
     told = stepctl("find", "--gpsd", address, "--to", place(0, -200), "--json", "--timeout", "60", patience=90)
     assert told.status == 0, told
     assert told.json["bearing_deg"] == pytest.approx(270, abs=1)
     assert told.json["distance_m"] == pytest.approx(200, abs=3)
 
 
-def test_a_receiver_that_never_has_a_fix(stepctl, gpsfake):
-    address = gpsfake(receiver_log([None] * 30), cycle=0.3)
+def test_a_receiver_that_never_has_a_fix(stepctl, gpsfake, tmp_path):
+    address = gpsfake(receiver_log(tmp_path, [None] * 30), 0.3, "-1")
     ended = stepctl("find", "--gpsd", address, "--to", place(0, -200), "--timeout", "4")
     assert ended.status == 3 and ("no fix yet" in ended.stderr or "no receiver yet" in ended.stderr), ended

@@ -17,23 +17,13 @@ from pathlib import Path
 
 import pytest
 
+from certificates import self_signed
 from programs import REPOSITORY, STEPD, children, wait_until
 from road import HERE, OWN, Scene, bicycle, frame
 from vehicle import Vehicle, free_port
 
 ROAD = Path(__file__).with_name("road.py")
 LOGS = REPOSITORY / "Tests/Fixtures/gps"
-
-
-def certificate(folder: Path, name: str) -> tuple[Path, Path]:
-    """One that vouches for itself, and its key."""
-    certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-         "-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}", "-keyout", key, "-out", certificate],
-        check=True, capture_output=True)
-    key.chmod(0o600)
-    return certificate, key
 
 
 class Bridge:
@@ -43,7 +33,7 @@ class Bridge:
         self.vehicle, self.folder, self.port = vehicle, vehicle.folder.parent, free_port()
         self.scene = Scene(self.folder / "scene.json")
         self.scene.shows()
-        self.server, self.client = certificate(self.folder, "localhost"), certificate(self.folder, "client")
+        self.server, self.client = self_signed(self.folder, "localhost"), self_signed(self.folder, "client")
 
     def starts(self) -> "Bridge":
         self.process = self.vehicle.starts(
@@ -476,31 +466,10 @@ def test_a_network_that_turns_bad_in_an_approach_never_hides_a_bicycle(guarded):
 # --- Receivers ---
 
 
-@pytest.fixture
-def gpsfake():
-    """gpsd itself, which reads a receiver's log from a terminal that gpsfake plays, over and over."""
-    if not shutil.which("gpsfake") or not shutil.which("gpsd"):
-        pytest.skip("there is no gpsfake: apt-get install gpsd gpsd-clients")
-    played = []
-
-    def start(log: Path) -> str:
-        port = free_port()
-        played.append(subprocess.Popen(
-            ["gpsfake", "-q", "-P", str(port), "-c", "0.2", log], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, start_new_session=True))
-        return f"localhost:{port}"
-
-    yield start
-    for process in played:
-        # With the gpsd that it has started.
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
 @pytest.mark.parametrize("log, is_seen", [("garmin17n", True), ("bu303-moving", False), ("bu303b-nofix", False)])
 def test_the_place_is_what_gpsd_makes_of_a_receivers_log(parked, gpsfake, log, is_seen):
     bridge = Bridge(parked).starts()
-    bridge.guards(place="gpsd", gpsd=gpsfake(LOGS / f"{log}.log"), latitude=None, longitude=None, heading_deg=226.0,
+    bridge.guards(place="gpsd", gpsd=gpsfake(LOGS / f"{log}.log", 0.2), latitude=None, longitude=None, heading_deg=226.0,
                   blind="refuse")
     parked.starts_all()
     rider = parked.rider("alice")
@@ -530,20 +499,15 @@ def test_a_gpsd_that_is_not_there_is_told_once(parked):
 # --- Files ---
 
 
-def checked(vehicle: Vehicle) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [STEPD, "--check", "--config", vehicle.folder / "stepd.toml"], capture_output=True, text=True)
-
-
 def test_check_reads_what_the_guard_needs(parked):
     bridge = Bridge(parked).guards()
-    assert checked(parked).returncode == 0
+    assert parked.checks().status == 0
     bridge.client[1].chmod(0o644)
-    assert checked(parked).returncode == 77
+    assert parked.checks().status == 77
     bridge.client[1].chmod(0o600)
     bridge.server[0].unlink()
-    missing = checked(parked)
-    assert missing.returncode == 66 and "localhost.pem" in missing.stderr
+    missing = parked.checks()
+    assert missing.status == 66 and "localhost.pem" in missing.stderr
 
 
 def test_provision_writes_a_guard_that_check_accepts(stepctl, tmp_path):

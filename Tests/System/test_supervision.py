@@ -48,9 +48,7 @@ def manager(tmp_path):
 
 
 def starts(vehicle, manager, **variables):
-    variables |= {"NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": 1_000_000}
-    command = ("env", *(f"{name}={value}" for name, value in variables.items()))
-    return vehicle.starts("stepd", *command, STEPD, "--config", vehicle.folder / "stepd.toml")
+    return vehicle.launches_stepd(NOTIFY_SOCKET=manager.path, WATCHDOG_USEC=1_000_000, **variables)
 
 
 def test_systemd_hears_that_it_runs_lives_and_ends(parked, manager):

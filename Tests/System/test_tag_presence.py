@@ -15,9 +15,8 @@ import pytest
 import captures
 import libnfc
 import pictures
-from chip import Chip
 from programs import wait_until
-from test_tags import OTHER, former_label, label, written
+from tags import OTHER_UID, former_label, label, written
 from type2 import MODELS, Type2
 from type4 import Type4
 
@@ -27,9 +26,8 @@ STRANGER = "7c5a1fd0-3a3b-4f0e-9d1c-0b8f2f6f3f11"
 
 
 @pytest.fixture
-def chip():
-    with Chip(Type2("ntag213")) as chip:
-        yield chip
+def tag() -> Type2:
+    return Type2("ntag213")
 
 
 @pytest.fixture
@@ -218,18 +216,18 @@ def test_a_tag_that_is_not_listed_is_not_one_of_the_steps(stepctl, parked, chip)
     given = ("--nfc", chip.connection, "--vehicle", file)
     assert stepctl("provision", "tag", "--step", "left", "--register", *given).status == 0
     assert stepctl("locate", "--by", "nfc", *given).status == 0
-    copy = Type2("ntag213", bytes.fromhex(OTHER))
+    copy = Type2("ntag213", bytes.fromhex(OTHER_UID))
     copy.memory[16:160] = chip.tag.memory[16:160]
     chip.place(copy)
     ended = stepctl("locate", "--by", "nfc", *given)
-    assert ended.status == 3 and ended.error.startswith(f"not located: the tag {OTHER} names the left step")
+    assert ended.status == 3 and ended.error.startswith(f"not located: the tag {OTHER_UID} names the left step")
 
 
 def test_a_tag_that_came_later_is_known_to_riders_who_were_there_before(stepctl, parked, chip):
     given = ("--nfc", chip.connection, "--vehicle", parked.folder / "vehicle.toml")
     assert stepctl("provision", "tag", "--step", "left", "--register", *given).status == 0
     alice = parked.rider("alice")
-    chip.place(Type2("ntag213", bytes.fromhex(OTHER)))
+    chip.place(Type2("ntag213", bytes.fromhex(OTHER_UID)))
     assert stepctl("provision", "tag", "--step", "left", *given).status == 0
     parked.starts_all()
     opened = alice.types("open", "--side", "left", "--by", "nfc", "--nfc", chip.connection)

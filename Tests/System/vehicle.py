@@ -89,6 +89,13 @@ class Rider:
     def starts_to_move(self, position: str, side: str, *arguments, at: str = "left") -> Running:
         return self.starts(position, "--side", side, "--radio", self.vehicle.radio(at), *arguments)
 
+    def begins_to_open(self) -> Running:
+        """Returns when the left step has begun to move, and the rider knows."""
+        opening = self.starts_to_move("open", "left")
+        self.vehicle.wait_for_motions(("left", "close", "open"))
+        opening.says("moving")
+        return opening
+
 
 class Vehicle:
     """Processes that it starts end with `stack`, the last first."""
@@ -100,6 +107,8 @@ class Vehicle:
         self.broker: Running | None = None
         self.stepd: Running | None = None
         self._logs = 0
+        # By step, once it has them: see gains_identifiers().
+        self.beacons, self.labelled, self.tags = {}, {}, {}
         self.provision(*arguments)
 
     def provision(self, *arguments):
@@ -233,11 +242,20 @@ class Vehicle:
         self.broker.says("running")
         return self.broker
 
-    def starts_stepd(self, *arguments) -> Running:
+    def launches_stepd(self, *arguments, prefix: tuple = (), **variables) -> Running:
+        """Does not wait until it can be used."""
+        command = (*prefix, STEPD, "--config", self.folder / "stepd.toml", *arguments)
+        self.stepd = self.starts("stepd", *command, variables=variables)
+        return self.stepd
+
+    def checks(self) -> Ended:
+        """`stepd --check`."""
+        return self.starts("check", STEPD, "--check", "--config", self.folder / "stepd.toml").ends()
+
+    def starts_stepd(self, *arguments, **variables) -> Running:
         """Ready for commands: its first statements are published after it has subscribed, on the same connection."""
         before = self.broker.said
-        self.stepd = self.starts("stepd", STEPD, "--config", self.folder / "stepd.toml", *arguments)
-        self.stepd.says("connected to")
+        self.launches_stepd(*arguments, **variables).says("connected to")
         for step in ("left", "right"):
             self.broker.says(f"'{self.status(step)}'", after=before)
         return self.stepd
