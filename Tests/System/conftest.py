@@ -175,6 +175,12 @@ def file_vehicle(stepctl, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def hasty(preloaded):
+    """Variables with which so many seconds pass in one, for a program and those that it starts."""
+    return lambda haste: {"LD_PRELOAD": str(preloaded("hasty")), "HASTE": str(haste)}
+
+
+@pytest.fixture(scope="session")
 def preloaded(tmp_path_factory):
     """C files of this folder as libraries, to be loaded before a program (LD_PRELOAD)."""
 

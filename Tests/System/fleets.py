@@ -21,7 +21,10 @@ class Fleet:
             made = stepctl("provision", "vehicle", folder / name, "--operator", folder / "fleet")
             assert made.status == 0, made
             edit(folder / name / "stepd.toml", travel_s=TRAVEL_S)
-        keep_user(folder / "fleet/mosquitto.conf")
+        self.prepares_broker()
+
+    def prepares_broker(self):
+        keep_user(self.folder / "fleet/mosquitto.conf")
 
     def runs(self, name: str, *command) -> Running:
         log = self.folder / f"{name}.log"

@@ -346,7 +346,7 @@ def test_the_operator_lists_and_revokes_and_the_vehicle_refuses(vehicle, stepctl
     assert phone.imports(written(tmp_path, renewed)).status == 0
     assert phone.types("status").status == 0
     device = riders[0]["device_keys"][0]
-    assert stepctl("operator", "revoke", vehicle.folder, "--device", device).status == 0
+    assert stepctl("operator", "revoke", vehicle.folder, f"--device={device}").status == 0
     wait_until(lambda: phone.types("status").status == 5, "the device is revoked")
     none = stepctl("provision", "token", vehicle.folder, "--device", phone.asks())
     assert (none.status, none.error) == (1, f"the device {grouped(device)} is revoked")
@@ -561,7 +561,7 @@ def test_a_token_says_for_which_vehicle_it_is_and_a_fingerprint_reads_the_same_e
     assert f"operator    {key} (signs tokens)" in bus.stdout
     # As it is shown, it can be typed.
     fleet.starts_broker()
-    assert stepctl("operator", "revoke", operator, "--device", device).stdout == f"revoked {made['token']} of anna\n"
+    assert stepctl("operator", "revoke", operator, f"--device={device}").stdout == f"revoked {made['token']} of anna\n"
 
 
 def test_what_a_retired_key_signed_is_void_and_says_whom_that_locks_out(vehicle, stepctl, alice):
@@ -914,9 +914,9 @@ def test_a_revoked_riders_certificate_is_refused_by_the_broker_and_a_new_one_is_
     # Of two tokens of a device one is taken back: the other still needs the broker.
     granted(stepctl, vehicle.folder, phone.asks(), "--for", "2h")
     first, second = (each["token"] for each in stepctl("operator", "tokens", vehicle.folder, "--json", "--rider", "anna").objects)
-    one = stepctl("operator", "revoke", vehicle.folder, "--token", second, "--json").json
+    one = stepctl("operator", "revoke", vehicle.folder, f"--token={second}", "--json").json
     assert one["is_list_new"] is False
-    assert stepctl("operator", "revoke", vehicle.folder, "--token", first, "--json").json["is_list_new"] is True
+    assert stepctl("operator", "revoke", vehicle.folder, f"--token={first}", "--json").json["is_list_new"] is True
     both = x509.load_pem_x509_crl((vehicle.folder / "tls/crl.pem").read_bytes())
     authority = x509.load_pem_x509_certificate((vehicle.folder / "tls/ca.pem").read_bytes())
     assert both.is_signature_valid(authority.public_key()) and len(list(both)) == 2
