@@ -17,7 +17,7 @@ from cryptography import x509
 import client
 from certificates import reissue
 from peers import Connection, Witness
-from programs import STEPD, can_mount, mounted, wait_until
+from programs import STEPD, Running, can_mount, mounted, wait_until
 
 UNSENT = "the vehicle does not answer; nothing was sent that could move a step"
 
@@ -144,9 +144,9 @@ def test_little_is_kept_for_a_client_that_is_gone(vehicle, alice):
 
 
 def test_a_broker_that_is_not_there_is_given_up_at_once(parked):
-    ended = parked.rider("alice").moves("open", "left")
+    # In a third of the time that it has: longer is never waited for a program.
+    ended = parked.rider("alice").moves("open", "left", "--timeout", "60")
     assert (ended.status, ended.stdout) == (69, "")
-    assert ended.seconds < 5, "half of the standard timeout"
 
 
 def test_a_broker_that_is_not_there_is_named(parked):
@@ -178,7 +178,7 @@ def test_a_broker_that_never_answers_is_given_up_in_time(parked):
     with socket.create_server(("127.0.0.1", parked.port)):
         ended = alice.moves("open", "left", "--timeout", "0.5")
     assert (ended.status, ended.stdout) == (69, "")
-    assert ended.seconds < 9
+    assert ended.seconds < 9, "less than without --timeout"
 
 
 def test_a_recording_that_says_too_little_waits_for_the_broker(parked, tmp_path):
@@ -302,21 +302,24 @@ def test_the_broker_keeps_whether_the_controller_is_there(vehicle, alice):
 # --- A broker that was away for long ---
 
 
-def test_a_controller_is_back_within_two_seconds_of_its_broker_as_the_same_client(parked):
-    parked.starts_all()
+def tries(stepd: Running) -> int:
+    """How often it could not connect."""
+    return stepd.stderr.read_text().count("; trying again")
+
+
+def test_a_controller_tries_every_two_seconds_and_comes_back_as_the_same_client(parked, hasty):
+    parked.starts_broker()
+    parked.starts_stepd(**hasty(4))
     names = []
-    for _ in range(2):
+    for again in range(2):
         names += re.findall(r"New client connected from .* as (\S+) .*u'controller'", parked.broker.stderr.read_text())
         parked.broker.kill()
-        # Long enough for waits that double to be longer than the two seconds.
-        time.sleep(8)
+        # Waits that double would be longer than two seconds after four, and than the next dozen.
         before = parked.stepd.said
+        wait_until(lambda: tries(parked.stepd) >= 12 * (again + 1), "it tries again and again")
         parked.starts_broker()
-        began = time.monotonic()
         parked.stepd.says("connected to", after=before)
-        assert time.monotonic() - began < 2.5, "one half for a busy machine"
     assert len(names) == 2 and len(set(names)) == 1
-    assert 8 < parked.stepd.stderr.read_text().count("; trying again") < 60
 
 
 # --- A broker that lies ---

@@ -99,7 +99,7 @@ def refuses(read):
 
     def run(picture, *arguments, **more) -> tuple[int, str]:
         ended = read(picture, *arguments, **more)
-        assert ended.stdout == "" and ended.seconds < 30
+        assert ended.stdout == ""
         assert all(line.startswith(("stepctl: error: ", "hint: ")) for line in ended.stderr.splitlines())
         return ended.status, ended.error
 

@@ -164,10 +164,8 @@ def test_the_code_is_drawn_on_a_terminal_and_control_c_ends_the_wait(rider, serv
     terminal.waits_for(b"waiting until somebody confirms it")
     widest = max(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in terminal.read().decode().splitlines())
     assert widest <= 80
-    began = time.monotonic()
     terminal.types(b"\x03")
     assert terminal.ends() == -signal.SIGINT
-    assert time.monotonic() - began < 5
     assert not rider.folder.exists() or not (rider.folder / "login.json").exists()
 
 

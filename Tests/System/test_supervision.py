@@ -58,7 +58,8 @@ def test_systemd_hears_that_it_runs_lives_and_ends(parked, manager):
     manager.hears("STATUS=cannot connect")
     parked.starts_broker()
     manager.hears("STATUS=connected to localhost")
-    assert 3 <= manager.listens(1.05).count("WATCHDOG=1") <= 5
+    # Four times in the time that systemd waits; a busy machine only makes it fewer.
+    assert 6 <= manager.listens(3).count("WATCHDOG=1") <= 13
     stepd.signal(signal.SIGTERM)
     manager.hears("STOPPING=1")
     assert stepd.ends().status == 0
