@@ -42,7 +42,8 @@ def pytest_sessionstart():
 
 def pytest_collection_modifyitems(items):
     """The files that take longest come first, so that no worker is left with one of them at the end."""
-    longest = ["kiosk", "rig", "tags", "peers", "dynamic_tags", "codes", "beacons", "crash"]
+    longest = ["kiosk", "rig", "guard", "tags", "dynamic_tags", "peers", "servo", "serve", "fleet", "open", "ears", "stalls"]
+    longest += ["find", "operator", "beacons", "websocket", "attacks", "broker", "rabbitmq", "events"]
     first = {f"test_{name}": place for place, name in enumerate(longest)}
     items.sort(key=lambda item: first.get(item.path.stem, len(first)))
 

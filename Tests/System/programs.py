@@ -32,13 +32,13 @@ def seconds_of_work(process: int) -> float:
     return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
-def wait_until(condition: Callable[[], object], what: str, patience: float = PATIENCE):
-    """The condition's first true value."""
+def wait_until(condition: Callable[[], object], what: str, patience: float = PATIENCE, pause: float = 0.005):
+    """The condition's first true value; it is looked at again after each pause."""
     deadline = time.monotonic() + patience
     while not (value := condition()):
         if time.monotonic() > deadline:
             raise AssertionError(f"not in {patience:g} s: {what}")
-        time.sleep(0.005)
+        time.sleep(pause)
     return value
 
 
@@ -230,8 +230,8 @@ class Stepctl:
             schemas.check(arguments, stdout)
         return Ended(ended.returncode, stdout, stderr, time.monotonic() - began)
 
-    def start(self, log: Path, *arguments, stdin=subprocess.DEVNULL, prefix: tuple = ()) -> Running:
-        return Running([*prefix, STEPCTL, *arguments], log, self.environment, self.transcript, stdin)
+    def start(self, log: Path, *arguments, stdin=subprocess.DEVNULL, prefix: tuple = (), **variables) -> Running:
+        return Running([*prefix, STEPCTL, *arguments], log, self.environment, self.transcript, stdin, variables)
 
 
 def blocked(process: int) -> set[int]:

