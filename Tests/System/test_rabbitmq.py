@@ -3,6 +3,7 @@
 A private node on loopback, as the user who runs the tests, with a name server (epmd) of its own.
 """
 
+import faulthandler
 import json
 import signal
 import subprocess
@@ -49,7 +50,8 @@ class RabbitFleet(Fleet):
         environment = [f"{name}={value}" for name, value in variables.items()]
         self.runs("epmd", "env", *environment, "epmd")
         self.broker = self.runs("rabbitmq", "env", *environment, SERVER)
-        # Erlang takes its time on two busy cores.
+        # Erlang takes its time on two busy cores: no test hangs that waits for it.
+        faulthandler.cancel_dump_traceback_later()
         ready = lambda: "Server startup complete" in self.broker.stdout.read_text()  # noqa: E731
         wait_until(ready, f"RabbitMQ starts; it said {self.broker.stderr.read_text()}", patience=120)
         return self.broker
