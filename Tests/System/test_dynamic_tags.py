@@ -67,7 +67,7 @@ def test_doing_it_again_changes_nothing(operator, chip):
 
 
 def test_a_copy_of_its_uid_does_not_get_its_keys(operator, chip):
-    """A card that says the DYNAMIC_UID of a tag that is in use, and takes the factory's key, would only have to be held out."""
+    """A card that says the UID of a tag that is in use, and takes the factory's key, would only have to be held out."""
     assert operator.provisions().status == 0
     before = (operator.known, operator.master)
     genuine = uris(chip.tag)[0]
@@ -205,7 +205,7 @@ def test_what_it_cannot_do_it_says(operator, chip, new_vehicle, tmp_path):
     assert operator.provisions().error == "key 0 of the tag is not the expected one: the tag was set up before"
 
     chip.place(NTAG424(bytes.fromhex("08123456")))
-    assert operator.provisions().error == "the tag gives a random DYNAMIC_UID, by which no vehicle can know it"
+    assert operator.provisions().error == "the tag gives a random UID, by which no vehicle can know it"
 
     chip.place(NTAG424())
     other = new_vehicle("other")
@@ -235,7 +235,7 @@ DYNAMIC = "the tag makes dynamic messages (SDM), which would overwrite the step'
 
 @pytest.mark.parametrize("meta_read", [FREE, 0], ids=["plain", "encrypted"])
 def test_a_tag_that_writes_over_its_own_message_is_refused_before_it_is_written(meta_read, operator, chip):
-    """As another program has left it: everyone may write, and the tag puts DYNAMIC_UID, counter and MAC into what is written."""
+    """As another program has left it: everyone may write, and the tag puts UID, counter and MAC into what is written."""
     offsets = {"uid_at": 30, "counter_at": 50} if meta_read == FREE else {"picc_data_at": 30}
     chip.tag.files[2].mirror = Mirror(0xC1, meta_read, 0, 0xF, **offsets, mac_input_at=70, mac_at=70)
     chip.tag.files[2].data[:] = written(Type4(), ndef.UriRecord("https://example.org/" + "0" * 80)).ndef.ljust(256, b"\0")[:256]
