@@ -11,7 +11,7 @@ P_256 = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 
 
 def self_signed(folder: Path, name: str, *extra: str) -> tuple[Path, Path]:
-    """One that vouches for itself, and its key, by openssl: for the host of that name, unless `extra` says otherwise."""
+    """One that vouches for itself, and its key, by openssl: for the host of that name, or as `extra` says."""
     certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
     extra = extra or ("-addext", f"subjectAltName=DNS:{name}")
     subprocess.run(

@@ -24,6 +24,7 @@ from feeds import bridge  # noqa: F401
 from programs import STEPCTL, STEPD, Stepctl, Transcript, wait_until
 from serving import authority, serve  # noqa: F401
 from terminal import Terminal
+from type2 import Type2
 from vehicle import Rider, Vehicle, free_port
 
 
@@ -42,8 +43,10 @@ def pytest_sessionstart():
 
 def pytest_collection_modifyitems(items):
     """The files that take longest come first, so that no worker is left with one of them at the end."""
-    longest = ["kiosk", "rig", "guard", "tags", "dynamic_tags", "peers", "servo", "serve", "fleet", "open", "ears", "stalls"]
-    longest += ["find", "operator", "beacons", "websocket", "attacks", "broker", "rabbitmq", "events"]
+    longest = """
+        kiosk rig tags guard peers rabbitmq dynamic_tags websocket operator serve fleet open attacks servo passphrase ears
+        beacons codes stalls events find broker crash
+    """.split()
     first = {f"test_{name}": place for place, name in enumerate(longest)}
     items.sort(key=lambda item: first.get(item.path.stem, len(first)))
 
@@ -91,6 +94,12 @@ def new_adapter(tmp_path):
 @pytest.fixture
 def adapter(new_adapter) -> Adapter:
     return new_adapter()
+
+
+@pytest.fixture
+def tag() -> Type2:
+    """What is at the `chip`."""
+    return Type2("ntag213")
 
 
 @pytest.fixture

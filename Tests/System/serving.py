@@ -101,8 +101,8 @@ def location(**members) -> str:
 
 
 def connect(bridge, authority, name, path="/traffic", **options):
-    return websockets.connect(
-        f"wss://localhost:{bridge.port}{path}", ssl=authority.context(name), compression=None, max_size=1 << 21, **options)
+    address = f"wss://localhost:{bridge.port}{path}"
+    return websockets.connect(address, ssl=authority.context(name), compression=None, max_size=1 << 21, **options)
 
 
 def run(what):

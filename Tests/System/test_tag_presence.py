@@ -26,11 +26,6 @@ STRANGER = "7c5a1fd0-3a3b-4f0e-9d1c-0b8f2f6f3f11"
 
 
 @pytest.fixture
-def tag() -> Type2:
-    return Type2("ntag213")
-
-
-@pytest.fixture
 def locate(stepctl, file_vehicle, chip):
     def run(*arguments, **more):
         given = ("--by", "nfc", "--nfc", chip.connection, "--vehicle", file_vehicle.folder / "vehicle.toml")

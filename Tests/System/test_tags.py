@@ -31,11 +31,6 @@ SMALL = bytes.fromhex("e1100600 0300fe00")  # a formatted tag with room for 46 b
 
 
 @pytest.fixture
-def tag() -> Type2:
-    return Type2("ntag213")
-
-
-@pytest.fixture
 def provision(stepctl, file_vehicle, chip):
     """`provision tag` with the test's chip."""
 
