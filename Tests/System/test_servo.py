@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from programs import STEPD, Running, wait_until
+from programs import HURRIED, STEPD, Running, wait_until
 from pwm import Servos, longest_stride
 
 # The slowest motion that stepd makes, between its usual ends, in one frame; and a nanosecond of rounding.
@@ -41,9 +41,8 @@ class Bench(Servos):
         return self.vehicle.starts("stepd", *self.command, stdin=subprocess.PIPE)
 
     def types(self, lines: str, status: int = 0, timeout: float = 120):
-        ended = subprocess.run(
-            self.command, input=lines.encode(), capture_output=True, timeout=timeout, env=self.vehicle.stepctl.environment
-        )
+        command, environment = [*HURRIED, *self.command], self.vehicle.stepctl.environment
+        ended = subprocess.run(command, input=lines.encode(), capture_output=True, timeout=timeout, env=environment)
         assert ended.returncode == status, ended
         return ended.stdout.decode().splitlines(), ended.stderr.decode()
 
@@ -301,7 +300,7 @@ def test_the_simulated_servo_can_be_led_too(parked):
 
 @pytest.fixture
 def keys(bench, on_terminal):
-    terminal = on_terminal(bench.command)
+    terminal = on_terminal([*HURRIED, *bench.command])
     terminal.waits_for("held at 1500 µs".encode())
     return terminal
 
