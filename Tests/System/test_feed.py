@@ -202,7 +202,7 @@ def test_whoever_reads_slowly_gets_the_newest_frame(bridge):
 def test_a_place_in_the_south_begins_with_a_hyphen(stepctl, bridge):
     feed = bridge(steady)
     arguments = ["-33.8568,151.2153" if each == "48.7758,9.1829" else each for each in feed.arguments]
-    assert stepctl("traffic", "delay", *arguments, "--for", "1").status == 0
+    assert stepctl("traffic", "delay", *arguments, "--for", "3").status == 0
     assert (feed.locations[0]["latitude"], feed.locations[0]["longitude"]) == (-33.8568, 151.2153)
 
 

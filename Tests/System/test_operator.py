@@ -553,7 +553,7 @@ def test_a_token_says_for_which_vehicle_it_is_and_a_fingerprint_reads_the_same_e
     listed = stepctl("operator", "tokens", operator).stdout
     assert f"{made['token']}  anna: van: left, right, until " in listed
     device = grouped(made["device_key"])
-    one = stepctl("operator", "tokens", operator, made["token"]).stdout
+    one = stepctl("operator", "tokens", operator, "--", made["token"]).stdout
     assert f"device   {device}" in one and f"  device {device}" in stepctl("operator", "riders", operator).stdout
     key = grouped(stepctl("operator", "keys", "show", operator, "--json").json["key"])
     assert f"key      {key}" in one and key in stepctl("operator", "keys", "show", operator).stdout
@@ -893,9 +893,10 @@ def test_one_of_a_list_is_shown_with_all_that_is_known_of_it(vehicle, stepctl):
     assert stepctl("operator", "tags", vehicle.folder).stderr == "no tags\n"
     vehicle.rider("alice")
     (token,) = stepctl("operator", "tokens", vehicle.folder, "--json").objects
-    one = stepctl("operator", "tokens", vehicle.folder, token["token"], "--json").json
+    one = stepctl("operator", "tokens", vehicle.folder, "--json", "--", token["token"]).json
     assert one == token | {"key": proto.thumbprint(vehicle.key("operator/token"))}
-    assert f"device   {grouped(token['device_key'])}" in stepctl("operator", "tokens", vehicle.folder, token["token"]).stdout
+    shown = stepctl("operator", "tokens", vehicle.folder, "--", token["token"]).stdout
+    assert f"device   {grouped(token['device_key'])}" in shown
     rider = stepctl("operator", "riders", vehicle.folder, "alice", "--json").json
     assert rider["entries"] == [token]
     car = stepctl("operator", "vehicles", vehicle.folder, "car", "--json").json

@@ -53,7 +53,7 @@ class RabbitFleet(Fleet):
         # Erlang takes its time on two busy cores: no test hangs that waits for it.
         faulthandler.cancel_dump_traceback_later()
         ready = lambda: "Server startup complete" in self.broker.stdout.read_text()  # noqa: E731
-        wait_until(ready, f"RabbitMQ starts; it said {self.broker.stderr.read_text()}", patience=120)
+        wait_until(ready, f"RabbitMQ starts; it said {self.broker.stderr.read_text()}", patience=300)
         return self.broker
 
 

@@ -599,8 +599,8 @@ def test_a_recording_is_replayed_as_if_it_were_now(serve, authority, stepctl, tm
     told = stepctl("traffic", "delay", "--feed", f"wss://localhost:{bridge.port}/traffic", "--at", "48.7758,9.1829",
                    "--ca", authority.folder / "ca.pem", "--cert", certificate, "--key", key, "--for", "5", "--json").json
     # Over the end of the recording, too.
-    assert told["count"] > 100 and told["dropped"] <= 2
-    assert told["p50_ms"] == pytest.approx(200, abs=30 + told["uncertainty_ms"])
+    assert told["count"] > 100 and told["dropped"] <= told["count"] // 20
+    assert told["p50_ms"] == pytest.approx(200, abs=60 + told["uncertainty_ms"])
     assert abs(told["clock_offset_ms"]) < 1 + told["uncertainty_ms"]
 
 
