@@ -10,6 +10,31 @@ BEGIN = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 _YEAR_0 = 0x00DCDDB30F2F8000  # from which btsnoop counts microseconds
 HEADER = b"btsnoop\0" + struct.pack(">II", 1, 1002)  # version 1, H4
 
+# A vehicle that stands for its beacons, and a vehicle file with what it takes to locate oneself and no more.
+VEHICLE = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
+VEHICLE_FILE = f"""\
+name = "Rolling Chassis"
+uuid = "{VEHICLE}"
+steps = [{{ id = "left", side = "left", major = 1 }}, {{ id = "right", side = "right", major = 2 }}]
+"""
+# Of the same vehicle; comments, order and blanks are the owner's.
+OWNERS_FILE = f"""\
+# Ours since 2019.
+uuid = "{VEHICLE}"
+name = "Van"
+
+[[steps]]
+  id = "left"   # the driver's
+  side = "left"
+  major = 1     # blue
+
+[[steps]]
+id = "right"
+side = "right"
+major = 2
+measured_power = -59 # a guess
+"""
+
 
 def frame(vehicle: str, major: int, minor: int = 1) -> bytes:
     """The AD structures of an iBeacon."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import paho.mqtt.client as mqtt
 
+import attacks
 import client
 import stepproto as proto
 from programs import PATIENCE, wait_until
@@ -133,6 +134,24 @@ class Witness:
     def wait_for_rest(self, step: str):
         while not proto.is_at_rest(self.ask(step)):
             pass
+
+
+def attackers(witness: Witness, **more) -> attacks.Context:
+    """What the attacks of Tests/Peers need of a vehicle, of which its operator tells them all."""
+    vehicle, login = witness.vehicle, witness.login
+    return attacks.Context(
+        vehicle=vehicle.uuid,
+        majors=login.majors,
+        step="left",
+        encryption_key=login.encryption_key,
+        rider=attacks.Rider(login.device, login.token),
+        exchange=witness.exchange,
+        operator=vehicle.key("operator/token"),
+        beacons=vehicle.beacons,
+        labelled=vehicle.labelled,
+        tags=vehicle.tags,
+        **more,
+    )
 
 
 @dataclass(frozen=True)

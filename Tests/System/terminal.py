@@ -8,7 +8,7 @@ import struct
 import subprocess
 import termios
 
-from programs import PATIENCE, wait_until
+from programs import wait_until
 
 # DEC's and xterm's private modes: the alternate screen, the cursor, the wrapping of lines.
 ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l\x1b[?7l", b"\x1b[?7h\x1b[?25h\x1b[?1049l"

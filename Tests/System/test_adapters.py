@@ -12,21 +12,16 @@ from pathlib import Path
 import pytest
 
 import rig
+from captures import VEHICLE, VEHICLE_FILE
 from programs import BINARIES
 
 pytestmark = rig.needs_kernel
 
-VEHICLE = "5f3c1c0e7a0b4f579a551f0f6c1b2a90"
 # The controller begins with the first one while the host is still starting the scan.
 SCENARIO = f"""\
 raw 00:11:22:33:44:55 pub 50 0 0201060303aafe -50
-ibeacon C0:00:00:00:00:01 rnd 100 {VEHICLE} 1 1 -59 -50
-ibeacon C0:00:00:00:00:02 rnd 100 {VEHICLE} 2 1 -59 -80
-"""
-VEHICLE_FILE = """\
-name = "Rolling Chassis"
-uuid = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
-steps = [{ id = "left", side = "left", major = 1 }, { id = "right", side = "right", major = 2 }]
+ibeacon C0:00:00:00:00:01 rnd 100 {VEHICLE.replace("-", "")} 1 1 -59 -50
+ibeacon C0:00:00:00:00:02 rnd 100 {VEHICLE.replace("-", "")} 2 1 -59 -80
 """
 BUS = ("--pre", "mkdir -p /run/dbus; dbus-daemon --system --fork --nopidfile")
 NOTICE = "another program ended the scan of hci0; it is started again\n"

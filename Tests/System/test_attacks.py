@@ -8,7 +8,7 @@ import pytest
 import attacks
 import client
 import stepproto as proto
-from peers import Witness
+from peers import Witness, attackers
 from vehicle import Vehicle
 
 # The two that wait for ten seconds go last, when the vehicle has been running for that long anyway.
@@ -39,26 +39,13 @@ def witness(vehicle):
 
 @pytest.fixture(scope="module")
 def context(vehicle, witness) -> attacks.Context:
-    login, other = witness.login, vehicle.rider("bob").peer
+    other = vehicle.rider("bob").peer
 
     def restart():
         vehicle.stepd.close()
         vehicle.starts_stepd()
 
-    return attacks.Context(
-        vehicle=vehicle.uuid,
-        majors=login.majors,
-        step="left",
-        encryption_key=login.encryption_key,
-        rider=attacks.Rider(login.device, login.token),
-        exchange=witness.exchange,
-        restart=restart,
-        other_rider=attacks.Rider(other.device, other.token),
-        operator=vehicle.key("operator/token"),
-        beacons=vehicle.beacons,
-        labelled=vehicle.labelled,
-        tags=vehicle.tags,
-    )
+    return attackers(witness, restart=restart, other_rider=attacks.Rider(other.device, other.token))
 
 
 def answers_to(payload: bytes, answers: list[dict]) -> list[dict]:

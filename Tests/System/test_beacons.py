@@ -8,57 +8,26 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 import captures
+from adapters_nearby import Air
 from captures import AWAY, HERE
-from programs import STEPD, wait_until
+from programs import NOBODY, STEPD, wait_until
+from rig import in_rig
 from vehicle import Vehicle
 
 PERIOD_S = 2
 # A minor is good for its period and the next: on a busy machine a rider takes that long.
 RIDERS_PERIOD_S = 4
-AIR = Path(__file__).with_name("air.py")
-
-
-class Air:
-    """Adapters at either side of a vehicle, and one in a rider's hand at the left."""
-
-    NAMES = ("left", "right", "rider")
-    # In a kernel that has Bluetooth they are adapters of the machine.
-    IS_KERNEL = "STEPCTL_IN_RIG" in os.environ
-
-    def __init__(self, folder: Path):
-        self.folder = folder
-        self.vehicle = self.process = None
-
-    def radio(self, name: str) -> str:
-        return f"hci{self.NAMES.index(name)}" if self.IS_KERNEL else f"h4:unix:{self.folder / name}"
-
-    def starts(self, *arguments) -> "Air":
-        for name in self.NAMES:
-            (self.folder / name).unlink(missing_ok=True)
-        transports = ["vhci" if self.IS_KERNEL else f"unix-server:{self.folder / name}" for name in self.NAMES]
-        adapters = [f"{name}={transport}" for name, transport in zip(self.NAMES, transports)]
-        levels = ["--level", f"left:rider={HERE}", "--level", f"right:rider={AWAY}"]
-        self.process = self.vehicle.starts("air", sys.executable, AIR, *adapters, *levels, *arguments)
-        self.process.says("air: ready")
-        if self.IS_KERNEL:
-            for name in self.NAMES:
-                wait_until(lambda: self.up(name), f"{name} is up")
-        return self
-
-    def up(self, name: str) -> bool:
-        return subprocess.run(["hciconfig", self.radio(name), "up"], capture_output=True).returncode == 0
+AT_LEFT = {"left_rider": HERE, "right_rider": AWAY}  # the rider, who hears the vehicle
 
 
 @pytest.fixture
 def air(tmp_path) -> Air:
-    return Air(tmp_path)
+    return Air(tmp_path, "left", "right", "rider")
 
 
 @pytest.fixture
@@ -79,7 +48,7 @@ def new_beaming(new_vehicle, air):
 @pytest.fixture
 def beaming(new_beaming, air, request) -> Vehicle:
     vehicle = new_beaming(period=getattr(request, "param", PERIOD_S))
-    air.starts()
+    air.starts(**AT_LEFT)
     vehicle.starts_all()
     on_the_air(vehicle)
     return vehicle
@@ -114,7 +83,7 @@ def minor(vehicle: Vehicle, step: str, when: float) -> int:
 @pytest.mark.parametrize("commands", [(), ("--bt4",)], ids=["bluetooth5", "bluetooth4"])
 def test_the_step_opens_for_whoever_hears_it_best(new_beaming, commands, air):
     vehicle = new_beaming(period=RIDERS_PERIOD_S)
-    air.starts(*commands)
+    air.starts(*commands, **AT_LEFT)
     vehicle.starts_all()
     opened = vehicle.rider("alice").types("open", "--side", "left", "--radio", air.radio("rider"))
     assert opened.status == 0, opened
@@ -149,7 +118,7 @@ def periods_behind(vehicle: Vehicle, step: str, frame: dict) -> int:
 
 def test_one_adapter_is_both_beacons_and_the_log_says_what_that_costs(new_beaming, scan, air):
     vehicle = new_beaming(air.radio("left"))
-    air.starts()
+    air.starts(**AT_LEFT)
     vehicle.starts_all()
     vehicle.stepd.says("so nobody can tell the sides by them")
     vehicle.stepd.says("left, right: on the air")
@@ -192,7 +161,7 @@ def test_a_lost_adapter_is_told_once_and_taken_up_again(beaming, air):
     said = beaming.stepd.stderr.read_bytes()[before:].decode()
     # The second reason, that nobody is there any more, is another than the first; neither is told again.
     assert said.count("left: off the air") <= 2
-    air.starts()
+    air.starts(**AT_LEFT)
     on_the_air(beaming, after=before)
     assert alice.types("open", "--side", "left", "--radio", air.radio("rider")).status == 0
 
@@ -200,7 +169,7 @@ def test_a_lost_adapter_is_told_once_and_taken_up_again(beaming, air):
 def test_a_controller_that_does_not_answer_holds_up_no_motion(new_beaming, air):
     vehicle = new_beaming(period=RIDERS_PERIOD_S)
     vehicle.edit("stepd.toml", travel_s=RIDERS_PERIOD_S + 0.5, limit_s=30)
-    air.starts()
+    air.starts(**AT_LEFT)
     vehicle.starts_all()
     on_the_air(vehicle)
     alice = vehicle.rider("alice")
@@ -234,16 +203,13 @@ def test_what_a_killed_stepd_left_on_is_put_right(beaming, scan):
 
 # --- In a kernel that has Bluetooth (see test_rig.py) ---
 
-in_rig = pytest.mark.skipif(not Air.IS_KERNEL, reason="runs in a kernel that another test starts")
-# Who has no folder of their own.
-NOBODY = ("env", "HOME=/", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 CAPABILITY = ("--inh-caps=+net_raw", "--ambient-caps=+net_raw")
 
 
 @in_rig
 def test_a_user_of_its_own_takes_the_one_capability(new_beaming, air):
     vehicle = new_beaming()
-    air.starts()
+    air.starts(**AT_LEFT)
     vehicle.starts_broker()
     subprocess.run(["chown", "-R", "65534:65534", vehicle.folder], check=True)
     for folder in (vehicle.folder.parent, vehicle.folder.parent.parent):
@@ -261,11 +227,9 @@ def test_a_user_of_its_own_takes_the_one_capability(new_beaming, air):
 @in_rig
 def test_check_asks_the_adapter_how_many_beacons_it_can_be(new_beaming, air):
     vehicle = new_beaming("hci0")
-    air.starts("--sets", 1)
-    checked = subprocess.run(
-        [STEPD, "--check", "--config", vehicle.folder / "stepd.toml"], capture_output=True, text=True
-    )
-    assert checked.returncode == 78
+    air.starts("--sets", 1, **AT_LEFT)
+    checked = vehicle.checks()
+    assert checked.status == 78
     assert checked.stderr.startswith("stepd: error: hci0 can send 1 beacon at a time, not 2")
 
 
@@ -308,7 +272,7 @@ def test_bluetoothd_may_come_and_scan(beaming, scan):
 @pytest.mark.parametrize("more, sets", [((), 1), (("--bt4",), 1)], ids=["one set", "bluetooth4"])
 def test_an_adapter_with_too_few_sets_is_an_error_at_the_start(new_beaming, more, sets, air):
     vehicle = new_beaming(air.radio("left"))
-    air.starts("--sets", sets, *more)
+    air.starts("--sets", sets, *more, **AT_LEFT)
     vehicle.starts_broker()
     ended = vehicle.starts("stepd", STEPD, "--config", vehicle.folder / "stepd.toml").ends()
     assert ended.status == 78
@@ -325,10 +289,8 @@ def test_an_adapter_with_too_few_sets_is_an_error_at_the_start(new_beaming, more
 def test_check_finds_a_radio_that_cannot_send(new_beaming, adapter, reason):
     vehicle = new_beaming("left=hci0")
     vehicle.edit("stepd.toml", adapter=adapter)
-    checked = subprocess.run(
-        [STEPD, "--check", "--config", vehicle.folder / "stepd.toml"], capture_output=True, text=True
-    )
-    assert checked.returncode == 78
+    checked = vehicle.checks()
+    assert checked.status == 78
     file = re.escape(str(vehicle.folder / "stepd.toml"))
     assert re.match(rf"stepd: error: {file}:\d+: \[beacon.steps.left\] adapter: {re.escape(reason)}", checked.stderr)
 
@@ -350,10 +312,8 @@ def test_secrets_of_beacons_are_their_own_and_private(new_beaming):
     assert [file.stat().st_mode & 0o777 for file in files] == [0o600, 0o600]
     assert files[0].read_bytes() != files[1].read_bytes()
     files[1].chmod(0o644)
-    checked = subprocess.run(
-        [STEPD, "--check", "--config", vehicle.folder / "stepd.toml"], capture_output=True, text=True
-    )
-    assert checked.returncode == 77
+    checked = vehicle.checks()
+    assert checked.status == 77
 
 
 # --- Bought ---

@@ -1,12 +1,10 @@
 """A broker that is another, is absent, is silent or goes away, and clients that want more than they may."""
 
-import datetime
 import json
 import re
 import signal
 import socket
 import ssl
-import subprocess
 import sys
 import threading
 import time
@@ -15,37 +13,13 @@ from pathlib import Path
 import paho.mqtt.client as mqtt
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.x509.oid import NameOID
 
 import client
+from certificates import reissue
 from peers import Connection, Witness
-from programs import STEPD, can_mount, mounted, wait_until
+from programs import STEPD, Running, can_mount, mounted, wait_until
 
 UNSENT = "the vehicle does not answer; nothing was sent that could move a step"
-
-
-def certificate(vehicle, days: tuple[int, int], *names: x509.GeneralName):
-    """Gives the broker another certificate for its key, by its own authority: valid for days from now, for names."""
-    tls, now = vehicle.folder / "tls", datetime.datetime.now(datetime.UTC)
-    authority = x509.load_pem_x509_certificate((tls / "ca.pem").read_bytes())
-    authority_key, key = (
-        serialization.load_pem_private_key((vehicle.folder / name).read_bytes(), None)
-        for name in ("operator/ca.key", "tls/broker.key")
-    )
-    begin, end = (now + datetime.timedelta(days=day) for day in days)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "broker")]))
-        .issuer_name(authority.subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(begin)
-        .not_valid_after(end)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .sign(authority_key, hashes.SHA256())
-    )
-    (tls / "broker.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
 
 
 # --- Another broker ---
@@ -75,7 +49,7 @@ def test_a_broker_of_another_authority_is_not_trusted(shared_vehicle, shared_rid
 )
 def test_a_broker_whose_certificate_is_not_right_is_not_trusted(parked, days, names, fault):
     alice = parked.rider("alice")
-    certificate(parked, days, *names)
+    reissue(parked.folder, parked.folder / "tls/broker.pem", days, *names)
     parked.starts_broker()
     stepd = parked.starts("stepd", STEPD, "--config", parked.folder / "stepd.toml")
     line = f"the certificate of the broker localhost:{parked.port} {fault}"
@@ -106,14 +80,12 @@ def test_nobody_connects_without_a_certificate(shared_vehicle, shared_rider):
     )
 
 
-def test_a_client_certificate_of_another_authority_is_refused(shared_vehicle, new_vehicle, tmp_path):
+def test_a_client_certificate_of_another_authority_is_refused(shared_vehicle, new_vehicle, preloaded):
     mallory, stranger = shared_vehicle.rider("mallory"), new_vehicle("other").rider("mallory")
     for name in ("rider.pem", "rider.key"):
         (mallory.folder / name).write_bytes((stranger.folder / name).read_bytes())
     # Where stepctl is held up, an alert and a reset may be there before it sends more: the alert must not be lost.
-    library, source = tmp_path / "held_up.so", Path(__file__).with_name("held_up.c")
-    subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source], check=True)
-    for environment in ({}, *[{"LD_PRELOAD": str(library)}] * 5):
+    for environment in ({}, *[{"LD_PRELOAD": str(preloaded("held_up"))}] * 5):
         ended = mallory.types("status", **environment)
         assert (ended.status, ended.stdout) == (77, "")
         assert ended.error == (
@@ -172,9 +144,9 @@ def test_little_is_kept_for_a_client_that_is_gone(vehicle, alice):
 
 
 def test_a_broker_that_is_not_there_is_given_up_at_once(parked):
-    ended = parked.rider("alice").moves("open", "left")
+    # In a third of the time that it has: longer is never waited for a program.
+    ended = parked.rider("alice").moves("open", "left", "--timeout", "60")
     assert (ended.status, ended.stdout) == (69, "")
-    assert ended.seconds < 5, "half of the standard timeout"
 
 
 def test_a_broker_that_is_not_there_is_named(parked):
@@ -206,7 +178,7 @@ def test_a_broker_that_never_answers_is_given_up_in_time(parked):
     with socket.create_server(("127.0.0.1", parked.port)):
         ended = alice.moves("open", "left", "--timeout", "0.5")
     assert (ended.status, ended.stdout) == (69, "")
-    assert ended.seconds < 9
+    assert ended.seconds < 9, "less than without --timeout"
 
 
 def test_a_recording_that_says_too_little_waits_for_the_broker(parked, tmp_path):
@@ -330,21 +302,24 @@ def test_the_broker_keeps_whether_the_controller_is_there(vehicle, alice):
 # --- A broker that was away for long ---
 
 
-def test_a_controller_is_back_within_two_seconds_of_its_broker_as_the_same_client(parked):
-    parked.starts_all()
+def tries(stepd: Running) -> int:
+    """How often it could not connect."""
+    return stepd.stderr.read_text().count("; trying again")
+
+
+def test_a_controller_tries_every_two_seconds_and_comes_back_as_the_same_client(parked, hasty):
+    parked.starts_broker()
+    parked.starts_stepd(**hasty(4))
     names = []
-    for _ in range(2):
+    for again in range(2):
         names += re.findall(r"New client connected from .* as (\S+) .*u'controller'", parked.broker.stderr.read_text())
         parked.broker.kill()
-        # Long enough for waits that double to be longer than the two seconds.
-        time.sleep(8)
+        # Waits that double would be longer than two seconds after four, and than the next dozen.
         before = parked.stepd.said
+        wait_until(lambda: tries(parked.stepd) >= 12 * (again + 1), "it tries again and again")
         parked.starts_broker()
-        began = time.monotonic()
         parked.stepd.says("connected to", after=before)
-        assert time.monotonic() - began < 2.5, "one half for a busy machine"
     assert len(names) == 2 and len(set(names)) == 1
-    assert 8 < parked.stepd.stderr.read_text().count("; trying again") < 60
 
 
 # --- A broker that lies ---

@@ -1,6 +1,5 @@
 """`calibrate`: someone stands where it asks, and the vehicle file gets what each beacon is received with at 1 m."""
 
-import json
 import math
 import os
 import random
@@ -13,34 +12,17 @@ import pytest
 
 import captures
 from adapter import Adapter
+from captures import OWNERS_FILE, VEHICLE
 from programs import AS_ANYBODY, STEPCTL, wait_until
 from terminal import Terminal
 
-VEHICLE = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
-# Comments, order and blanks are the owner's.
-VEHICLE_FILE = f"""\
-# Ours since 2019.
-uuid = "{VEHICLE}"
-name = "Van"
-
-[[steps]]
-  id = "left"   # the driver's
-  side = "left"
-  major = 1     # blue
-
-[[steps]]
-id = "right"
-side = "right"
-major = 2
-measured_power = -59 # a guess
-"""
 POSITIONS = [(distance, carry) for distance in ("0.3", "1", "3") for carry in ("hand", "pocket")]
 MAJORS = {"left": 1, "right": 2}
 
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    (tmp_path / "van.toml").write_text(VEHICLE_FILE)
+    (tmp_path / "van.toml").write_text(OWNERS_FILE)
     (tmp_path / "van.toml").chmod(0o640)
     (tmp_path / "heard").mkdir()
     return tmp_path
@@ -103,7 +85,7 @@ def test_it_finds_the_powers_and_notes_them_in_the_file_and_nothing_else(calibra
         assert position["packets"] == 100
         assert position["residual_db"] == pytest.approx(2 if position["carry"] == "hand" else -2, abs=1.5)
     file = folder / "van.toml"
-    assert file.read_text() == expected(VEHICLE_FILE, left["measured_power_dbm"], right["measured_power_dbm"])
+    assert file.read_text() == expected(OWNERS_FILE, left["measured_power_dbm"], right["measured_power_dbm"])
     assert file.stat().st_mode & 0o777 == 0o640
     assert sorted(path.name for path in folder.iterdir()) == ["heard", "van.toml"]
 
@@ -126,7 +108,7 @@ def test_a_dry_run_writes_nothing_and_asks_nothing(calibrate, folder):
     record_positions(folder, {"left": -72, "right": -50})
     ended = calibrate("--captures", "heard", "--dry-run", "--json")
     assert (ended.status, ended.json["written"]) == (0, False)
-    assert (folder / "van.toml").read_text() == VEHICLE_FILE
+    assert (folder / "van.toml").read_text() == OWNERS_FILE
 
 
 def test_a_value_that_stays_is_not_said_to_be_better_or_worse(calibrate, folder):
@@ -138,7 +120,7 @@ def test_a_value_that_stays_is_not_said_to_be_better_or_worse(calibrate, folder)
     assert step["measured_power_dbm"] == step["previous_power_dbm"] == -59
     assert ended.stdout.splitlines()[-1] == f"right: correct zone {100 * step['right_zone_before']:.0f} %, unchanged"
     assert "was" not in ended.stdout and not told.json["written"]
-    assert (folder / "van.toml").read_text() == VEHICLE_FILE
+    assert (folder / "van.toml").read_text() == OWNERS_FILE
 
 
 @pytest.mark.parametrize(("answer", "writes"), [("y", True), ("", True), ("what?\nno", False), ("N", False)])
@@ -148,7 +130,7 @@ def test_it_asks_before_it_writes(calibrate, folder, answer, writes):
     assert ended.status == 0
     assert "into van.toml? [Y/n]" in ended.stderr
     assert ("wrote van.toml" in ended.lines) is writes
-    assert ((folder / "van.toml").read_text() != VEHICLE_FILE) is writes
+    assert ((folder / "van.toml").read_text() != OWNERS_FILE) is writes
 
 
 def test_nobody_to_answer_means_no(calibrate, folder):
@@ -156,7 +138,7 @@ def test_nobody_to_answer_means_no(calibrate, folder):
     ended = calibrate("--captures", "heard")
     assert ended.status == 66
     assert ended.stderr.endswith("\nstepctl: error: no answer: standard input has ended\n")
-    assert (folder / "van.toml").read_text() == VEHICLE_FILE
+    assert (folder / "van.toml").read_text() == OWNERS_FILE
 
 
 def test_one_step_can_be_calibrated_alone_from_some_of_the_positions(calibrate, folder):
@@ -184,7 +166,7 @@ def test_bad_recordings_are_left_out_and_too_few_good_ones_are_refused(calibrate
     assert "left-0.3-hand.btsnoop is left out: only 20 packets were heard, of at least 30\n" in ended.stderr
     assert "left-1-hand.btsnoop is left out: the right step is stronger by " in ended.stderr
     assert ended.error == "the left step cannot be calibrated: calibration needs 3 positions, and only 2 can be used"
-    assert (folder / "van.toml").read_text() == VEHICLE_FILE
+    assert (folder / "van.toml").read_text() == OWNERS_FILE
 
 
 def test_distances_that_were_not_kept_are_noticed(calibrate, folder):
@@ -209,11 +191,11 @@ def test_what_makes_it_worse_is_not_written_unless_somebody_says_so(calibrate, f
     ended = calibrate(*arguments, "--yes", "--json")
     assert (ended.status, ended.objects[0]["written"]) == (1, False)
     assert ended.error == "not written: the correct zone would be found less often than before"
-    assert (folder / "van.toml").read_text() == VEHICLE_FILE
+    assert (folder / "van.toml").read_text() == OWNERS_FILE
     assert calibrate(*arguments, input=b"\n").status == 0
-    assert (folder / "van.toml").read_text() == VEHICLE_FILE
+    assert (folder / "van.toml").read_text() == OWNERS_FILE
     assert calibrate(*arguments, input=b"y\n").status == 0
-    assert (folder / "van.toml").read_text() != VEHICLE_FILE
+    assert (folder / "van.toml").read_text() != OWNERS_FILE
 
 
 def test_a_torn_capture_and_a_folder_that_is_none_are_told(calibrate, folder):
@@ -229,7 +211,7 @@ def test_a_torn_capture_and_a_folder_that_is_none_are_told(calibrate, folder):
     assert (kept.status, kept.error) == (77, "cannot open heard/left-0.3-hand.btsnoop: Permission denied")
     (folder / "heard").chmod(0o755)
     assert calibrate("--captures", "van.toml").status == 74
-    assert (folder / "van.toml").read_text() == VEHICLE_FILE
+    assert (folder / "van.toml").read_text() == OWNERS_FILE
 
 
 def test_random_bytes_in_captures_change_nothing_or_are_refused(calibrate, folder):
@@ -254,12 +236,12 @@ def test_what_was_measured_is_told_also_when_it_cannot_be_written(calibrate, fol
     measured, _ = ended.objects
     assert measured["written"] is False
     assert measured["steps"][0]["measured_power_dbm"] == pytest.approx(-74, abs=1)
-    assert (folder / "van.toml").read_text() == VEHICLE_FILE
+    assert (folder / "van.toml").read_text() == OWNERS_FILE
 
 
 def test_a_file_that_cannot_be_edited_is_told_before_anything_is_measured(calibrate, folder):
     # With one more digit the line would be longer than a line may be.
-    text = VEHICLE_FILE.replace("measured_power = -59 # a guess", "measured_power = 0 #".ljust(1024, "x"))
+    text = OWNERS_FILE.replace("measured_power = -59 # a guess", "measured_power = 0 #".ljust(1024, "x"))
     (folder / "van.toml").write_text(text)
     ended = calibrate("--captures", "heard")
     assert (ended.status, ended.stdout) == (78, "")
@@ -374,7 +356,7 @@ def test_an_interruption_leaves_the_file_untouched(technician, folder):
     technician.is_asked("0.3 m in front of the left step, in a pocket")
     technician.running.signal(signal.SIGINT)
     assert technician.running.ends().status == -signal.SIGINT
-    assert (folder / "van.toml").read_text() == VEHICLE_FILE
+    assert (folder / "van.toml").read_text() == OWNERS_FILE
 
 
 def test_it_can_be_interrupted_while_it_listens(technician, folder):
@@ -382,7 +364,7 @@ def test_it_can_be_interrupted_while_it_listens(technician, folder):
     wait_until(lambda: technician.adapter.scans, "a scan")
     technician.running.signal(signal.SIGTERM)
     assert technician.running.ends().status == -signal.SIGTERM
-    assert (folder / "van.toml").read_text() == VEHICLE_FILE
+    assert (folder / "van.toml").read_text() == OWNERS_FILE
 
 
 def test_a_radio_that_is_lost_can_be_tried_again(stepctl, folder):
@@ -396,14 +378,14 @@ def test_a_radio_that_is_lost_can_be_tried_again(stepctl, folder):
     technician.is_asked("try again? [Y/n]").answers("n")
     ended = running.ends()
     assert ended.status == 69
-    assert (folder / "van.toml").read_text() == VEHICLE_FILE
+    assert (folder / "van.toml").read_text() == OWNERS_FILE
 
 
 def test_where_nobody_may_be_asked_it_ends_at_the_first_question(calibrate, folder):
     ended = calibrate("--no-input", "--radio", "hci0", "--yes")
     assert ended.status == 64
     assert ended.error.startswith("--no-input forbids this question: 1 of 6: 0.3 m in front of the left step")
-    assert (folder / "van.toml").read_text() == VEHICLE_FILE
+    assert (folder / "van.toml").read_text() == OWNERS_FILE
 
 
 # --- What is kept ---
@@ -508,7 +490,7 @@ def test_on_a_terminal_one_key_answers_and_q_quits_at_any_moment(terminal, folde
     assert terminal.ends() == 1
     assert b"error" not in terminal.read()
     assert terminal.shows_what_is_typed
-    assert (folder / "van.toml").read_text() == VEHICLE_FILE
+    assert (folder / "van.toml").read_text() == OWNERS_FILE
     assert not (folder / "van.toml.calibration").exists()
 
 

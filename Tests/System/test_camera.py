@@ -6,7 +6,6 @@ So stepctl's part is shown, by the rules that the kernel's documentation has; wh
 import re
 import signal
 import subprocess
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -15,19 +14,18 @@ import pytest
 from PIL import Image
 
 import pictures
-from programs import STEPCTL, children, wait_until
+from captures import VEHICLE_FILE
+from labels import OTHER, label
+from programs import PATIENCE, STEPCTL, children, wait_until
 from terminal import Terminal
-from test_codes import OTHER, VEHICLE, label
 
 WIDTH, HEIGHT = 640, 480
 HERE = Path(__file__).parent
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory) -> Path:
-    file = tmp_path_factory.mktemp("camera") / "camera.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", file, HERE / "camera.c", "-ldl"], check=True)
-    return file
+@pytest.fixture(scope="session")
+def library(preloaded) -> Path:
+    return preloaded("camera")
 
 
 def frame(*codes: str) -> numpy.ndarray:
@@ -70,7 +68,7 @@ def in_format(code: str, gray: numpy.ndarray) -> tuple[bytes, int]:
 @pytest.fixture
 def camera(library, tmp_path):
     """Variables by which stepctl finds a camera that shows these pictures, as /dev/video would be."""
-    (tmp_path / "car.toml").write_text(VEHICLE)
+    (tmp_path / "car.toml").write_text(VEHICLE_FILE)
 
     def shows(*frames: numpy.ndarray, form: str = "YUYV", **more: str) -> dict[str, str]:
         encoded = [in_format(form, each) for each in frames]
@@ -110,7 +108,6 @@ def test_what_was_seen_instead_is_told_when_the_time_is_up(camera, look):
     nothing = look(camera(EMPTY), "--timeout", "0.7")
     assert (nothing.status, nothing.stdout) == (3, "")
     assert nothing.error == "not located: the camera saw no code in 0.7 s"
-    assert nothing.seconds < 5
     other = look(camera(frame(label(uuid=OTHER))), "--timeout", "4")
     assert other.status == 3
     assert other.error == f"not located: the code is another vehicle's ({OTHER}), not one of Rolling Chassis"
@@ -139,19 +136,18 @@ def test_lines_that_are_shorter_than_the_picture_are_not_believed(camera, look):
 
 def test_a_camera_that_says_nothing_is_given_up_in_time(camera, look):
     ended = look(camera(EMPTY, CAMERA_IS_STUCK="1"), "--timeout", "0.7")
-    assert ended.status == 3 and ended.seconds < 10
+    assert ended.status == 3
 
 
 def test_control_c_ends_a_look_at_once(camera, stepctl, tmp_path):
     arguments = [STEPCTL, "locate", "--by", "qr", "--qr", tmp_path / "video", "--vehicle", tmp_path / "car.toml"]
+    arguments += ["--timeout", "60"]
     environment = stepctl.environment | camera(EMPTY)
     with subprocess.Popen(list(map(str, arguments)), env=environment, stderr=subprocess.PIPE) as process:
         child = wait_until(lambda: children(process), "a child")[0]
         wait_until(lambda: "Seccomp:\t2" in Path(f"/proc/{child}/status").read_text(), "it looks")
-        began = time.monotonic()
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == -signal.SIGINT
-        assert time.monotonic() - began < 5, "half of the time that it has"
+        assert process.wait(PATIENCE) == -signal.SIGINT, "in a third of the time that it has"
         assert process.stderr.read() == b""
     wait_until(lambda: not Path(f"/proc/{child}").exists(), "the camera is free again")
 

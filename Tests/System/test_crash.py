@@ -5,14 +5,13 @@ import json
 import os
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
 import client
 import stepproto as proto
 from peers import Witness
-from programs import STEPD, wait_until
+from programs import STEPD, seconds_of_work, wait_until
 
 SLOW_S = 3  # a motion that lasts long enough for something to happen to it
 
@@ -21,13 +20,6 @@ SLOW_S = 3  # a motion that lasts long enough for something to happen to it
 def slow(parked):
     parked.edit("stepd.toml", travel_s=SLOW_S)
     return parked
-
-
-def begins_to_open(vehicle, rider):
-    opening = rider.starts_to_move("open", "left")
-    vehicle.wait_for_motions(("left", "close", "open"))
-    opening.says("moving")
-    return opening
 
 
 def opening_command(witness: Witness) -> bytes:
@@ -92,7 +84,7 @@ def test_a_crash_in_the_middle_of_a_motion_leaves_a_fault_that_a_rider_can_end(s
 
 def test_a_rider_whose_motion_was_cut_off_is_told_that_the_step_may_have_moved(slow):
     slow.starts_all()
-    opening = begins_to_open(slow, slow.rider("alice"))
+    opening = slow.rider("alice").begins_to_open()
     slow.stepd.kill()
     opening.signal(signal.SIGINT)
     ended = opening.ends()
@@ -132,7 +124,7 @@ def test_a_challenge_from_before_the_crash_is_of_no_use(vehicle, alice):
 def test_a_motion_is_finished_before_it_ends(slow, number):
     slow.starts_all()
     alice = slow.rider("alice")
-    opening = begins_to_open(slow, alice)
+    opening = alice.begins_to_open()
     slow.stepd.signal(number)
     slow.stepd.says("ending when the step has stopped")
     assert slow.stepd.lives
@@ -150,7 +142,7 @@ def test_a_motion_is_finished_before_it_ends(slow, number):
 def test_a_motion_can_be_stopped_while_stepd_ends(slow):
     slow.starts_all()
     alice, bob = slow.rider("alice"), slow.rider("bob")
-    opening = begins_to_open(slow, alice)
+    opening = alice.begins_to_open()
     slow.stepd.signal(signal.SIGTERM)
     slow.stepd.says("ending when the step has stopped")
     stopped = bob.types("stop", "left")
@@ -212,12 +204,6 @@ def test_a_log_that_nobody_reads_stops_no_motion(parked):
     stepd.signal(signal.SIGTERM)
     assert stepd.ends().status == 0
     os.close(reader)
-
-
-def seconds_of_work(process: int) -> float:
-    """What a process has had of the processors."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 # --- The journal ---
@@ -385,13 +371,8 @@ def test_a_pwm_channel_that_fails_on_the_way_ends_in_a_fault(pwm):
 # --- Configuration ---
 
 
-@pytest.fixture
-def check(parked):
-    return lambda: parked.starts("stepd", STEPD, "--check", "--config", parked.folder / "stepd.toml").ends()
-
-
-def test_check_reads_everything_and_moves_nothing(parked, check):
-    checked = check()
+def test_check_reads_everything_and_moves_nothing(parked):
+    checked = parked.checks()
     assert (checked.status, checked.stdout, checked.stderr) == (0, "", "")
     assert not (parked.folder / "journal.json").exists()
     assert parked.motions == []
@@ -401,19 +382,18 @@ def test_check_finds_a_chip_that_is_not_there(new_vehicle):
     vehicle = new_vehicle("car", "--servo", "pwm")
     vehicle.edit("stepd.toml", root="pwm")
     (vehicle.folder / "pwm").mkdir()
-    check = (STEPD, "--check", "--config", vehicle.folder / "stepd.toml")
-    checked = vehicle.starts("stepd", *check).ends()
+    checked = vehicle.checks()
     error = f"stepd: error: cannot open {vehicle.folder}/pwm/pwmchip0: No such file or directory\n"
     assert (checked.status, checked.stderr) == (66, error)
     (vehicle.folder / "pwm/pwmchip0").mkdir()
-    assert vehicle.starts("stepd", *check).ends().status == 0
+    assert vehicle.checks().status == 0
 
 
 @pytest.mark.parametrize("name", ["keys/signing.jwk", "keys/encryption.jwk", "tls/controller.key"])
-def test_check_finds_a_key_that_others_can_read(parked, check, name):
+def test_check_finds_a_key_that_others_can_read(parked, name):
     key = parked.folder / name
     key.chmod(0o640)
-    checked = check()
+    checked = parked.checks()
     assert (checked.status, checked.stderr) == (
         77,
         f"stepd: error: {key}: can be read by others: chmod 600 {key}\n",
@@ -431,12 +411,12 @@ def test_check_finds_a_key_that_others_can_read(parked, check, name):
         ("journal.json", 65),
     ],
 )
-def test_a_file_that_cannot_serve_is_found_by_check_and_at_the_start(parked, check, name, status):
+def test_a_file_that_cannot_serve_is_found_by_check_and_at_the_start(parked, name, status):
     parked.starts_broker()
     file = parked.folder / name
     file.write_bytes(b"rubbish")
     started = parked.starts("stepd", STEPD, "--config", parked.folder / "stepd.toml").ends()
-    for ended in (check(), started):
+    for ended in (parked.checks(), started):
         assert (ended.status, ended.stdout) == (status, "")
         assert ended.error.count(str(file)) == 1
     assert parked.motions == []

@@ -9,18 +9,14 @@ import pytest
 
 import captures
 from adapter import Adapter
-from captures import AWAY, HERE
-from programs import AS_ANYBODY, STEPCTL, blocked, wait_until
-
-VEHICLE = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
-# Who has no folder of their own.
-NOBODY = ("env", "HOME=/", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+from captures import HERE, VEHICLE
+from programs import AS_ANYBODY, NOBODY, STEPCTL, blocked, wait_until
+from rig import in_rig, outside
 
 
 @pytest.fixture
-def adapter(tmp_path):
-    with Adapter(tmp_path / "socket", VEHICLE, {1: HERE, 2: AWAY}, rate=10) as adapter:
-        yield adapter
+def adapter(new_adapter) -> Adapter:
+    return new_adapter(rate=10)
 
 
 def findings(radio: dict, state: str) -> dict[str, str | None]:
@@ -89,7 +85,7 @@ def test_what_names_no_radio_is_wrong_as_everywhere(stepctl):
     assert stepctl("doctor", "radio", "--radio", "wlan0").status == 64
 
 
-@pytest.mark.skipif("STEPCTL_IN_RIG" in os.environ, reason="this kernel has Bluetooth")
+@outside
 def test_without_bluetooth_it_says_so(stepctl):
     ended = stepctl("doctor", "radio")
     if os.path.isdir("/sys/class/bluetooth") and os.listdir("/sys/class/bluetooth"):
@@ -100,8 +96,6 @@ def test_without_bluetooth_it_says_so(stepctl):
 
 
 # --- In a kernel that has Bluetooth (see test_rig.py) ---
-
-in_rig = pytest.mark.skipif("STEPCTL_IN_RIG" not in os.environ, reason="runs in a kernel that another test starts")
 
 
 @pytest.fixture

@@ -4,12 +4,10 @@ import re
 import shlex
 import subprocess
 import time
-from datetime import UTC, datetime, timedelta
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
 
+from certificates import reissue
 from programs import wait_until
 
 AREAS = ("vehicle", "broker", "controller")
@@ -106,29 +104,13 @@ def test_a_token_of_tomorrow_is_waited_for_and_not_asked_for_again(vehicle):
     assert found["broker"] == {} and found["controller"]["answer"]["text"].startswith("it takes the token from ")
 
 
-def reissued(rider, begin: datetime, end: datetime):
-    """The rider's certificate for another time."""
-    folder = rider.vehicle.folder
-    authority = x509.load_pem_x509_certificate((folder / "tls/ca.pem").read_bytes())
-    key = serialization.load_pem_private_key((folder / "operator/ca.key").read_bytes(), None)
-    file = rider.folder / "rider.pem"
-    old = x509.load_pem_x509_certificate(file.read_bytes())
-    new = x509.CertificateBuilder().subject_name(old.subject).issuer_name(authority.subject)
-    new = new.public_key(old.public_key()).serial_number(x509.random_serial_number())
-    new = new.not_valid_before(begin).not_valid_after(end)
-    for extension in old.extensions:
-        new = new.add_extension(extension.value, extension.critical)
-    file.write_bytes(new.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
-
-
 @pytest.mark.parametrize(
     "begin,end,text",
     [(-30, -1, r"; ask the operator for new access$"), (700, 900, r": not valid before .*: this computer's clock is ")],
 )
 def test_a_certificate_of_another_time_names_no_command_that_does_not_help(vehicle, begin, end, text):
     dora = vehicle.rider("dora")
-    now = datetime.now(UTC)
-    reissued(dora, now + timedelta(days=begin), now + timedelta(days=end))
+    reissue(vehicle.folder, dora.folder / "rider.pem", (begin, end))
     status, found = examined(dora)
     certificate = found["vehicle"]["certificate"]
     assert (status, certificate["state"]) == (78, "broken") and re.search(text, certificate["text"])

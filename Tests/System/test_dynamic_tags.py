@@ -1,6 +1,6 @@
 """`provision tag --sdm`: an NTAG 424 DNA whose every reading is another, which stepd believes once."""
 
-import json
+import itertools
 
 import ndef
 import pytest
@@ -10,61 +10,24 @@ import nfcpy_reader
 from chip import Chip
 from native import FREE, PERMISSION_DENIED, Refused
 from ntag424 import NTAG424
-from programs import Ended
 from sdm import Mirror
-from test_tags import written
+from tags import DYNAMIC_UID, TagMaker, written
 from type2 import Type2
 from type4 import Type4
 
 pytestmark = pytest.mark.skipif(libnfc.missing() is not None, reason=f"there is no {libnfc.missing()}")
 
-UID = "04DE5F1EACC040"
 FACTORY = bytes(16)
 
 
 @pytest.fixture
-def chip():
-    with Chip(NTAG424()) as chip:
-        yield chip
-
-
-class Operator:
-    def __init__(self, vehicle, chip):
-        self.vehicle, self.chip = vehicle, chip
-
-    def provisions(self, *arguments, step="left", vehicle=None) -> Ended:
-        file = (vehicle or self.vehicle).folder / "vehicle.toml"
-        given = ("--step", step, "--vehicle", file, "--nfc", self.chip.connection)
-        ended = self.vehicle.stepctl("provision", "tag", "--sdm", *given, *arguments)
-        for secret in self.kept + [self.master] if self.known else []:
-            self.vehicle.transcript.secrets[secret] = "a tag's key"
-        return ended
-
-    @property
-    def known(self) -> dict:
-        """The tag's entry in the controller's file."""
-        found = json.loads((self.vehicle.folder / "keys/tags.json").read_text())
-        return next((entry for entry in found if entry["uid"] == UID), {})
-
-    @property
-    def kept(self) -> list[str]:
-        return [self.known["meta_read_key"], self.known["file_read_key"]]
-
-    @property
-    def master(self) -> str:
-        (file,) = (self.vehicle.folder / "operator/tags").iterdir()
-        return file.read_text().strip()
-
-    def forgets(self):
-        """As if the tag had never been here."""
-        (self.vehicle.folder / "keys/tags.json").write_text("[]\n")
-        for file in self.vehicle.folder.glob("operator/tags/*"):
-            file.unlink()
+def tag() -> NTAG424:
+    return NTAG424()
 
 
 @pytest.fixture
 def operator(parked, chip):
-    return Operator(parked, chip)
+    return TagMaker(parked, chip)
 
 
 def uris(tag) -> list[str]:
@@ -79,13 +42,13 @@ def uris(tag) -> list[str]:
 
 def test_the_tag_gets_keys_of_its_own_and_says_something_new_each_time(operator, chip):
     ended = operator.provisions()
-    assert (ended.status, ended.lines) == (0, [f"set up {UID} (NTAG 424 DNA) for the left step"]), ended.stderr
+    assert (ended.status, ended.lines) == (0, [f"set up {DYNAMIC_UID} (NTAG 424 DNA) for the left step"]), ended.stderr
     tag = chip.tag
     assert [tag.keys[number].hex().upper() for number in (0, 1, 2)] == [operator.master, *operator.kept]
     assert len({*operator.kept, operator.master}) == 3 and FACTORY not in tag.keys[:3]
     first, second = uris(tag)
     assert first != second and first.startswith(f"stepctl:{operator.vehicle.uuid}/left?e=")
-    for file in ("keys/tags.json", f"operator/tags/{UID}.key"):
+    for file in ("keys/tags.json", f"operator/tags/{DYNAMIC_UID}.key"):
         assert (operator.vehicle.folder / file).stat().st_mode & 0o777 == 0o600
 
 
@@ -117,7 +80,7 @@ def test_a_copy_of_its_uid_does_not_get_its_keys(operator, chip):
             ended = operator.provisions(*arguments)
             assert (ended.status, ended.error) == (
                 65,
-                f"a tag {UID} was set up before, and this one has the factory's keys: it may be a copy",
+                f"a tag {DYNAMIC_UID} was set up before, and this one has the factory's keys: it may be a copy",
             )
         assert fake.keys == [FACTORY] * 5
     assert (operator.known, operator.master) == before
@@ -182,10 +145,10 @@ def test_a_dry_run_prints_the_settings_and_keeps_no_keys(operator, chip):
 
 
 @pytest.mark.parametrize("fault", ["remove", "lose-ack"])
-def test_a_tag_that_is_taken_away_in_the_middle_is_completed_with_the_same_keys(fault, operator, chip):
-    command = 0
-    while True:
-        command += 1
+@pytest.mark.parametrize("first", range(1, 5))
+def test_a_tag_that_is_taken_away_in_the_middle_is_completed_with_the_same_keys(fault, first, operator, chip):
+    """At each command; here at every fourth, from the first of these on, until there are no more."""
+    for command in itertools.count(first, 4):
         chip.place(NTAG424())
         operator.forgets()
         chip.clear()
@@ -216,7 +179,7 @@ def test_a_tag_with_poor_contact_is_not_one_with_other_keys(operator, chip):
 
 def test_the_vehicle_believes_each_reading_once(new_vehicle, chip, tmp_path):
     vehicle = new_vehicle()
-    assert Operator(vehicle, chip).provisions().status == 0
+    assert TagMaker(vehicle, chip).provisions().status == 0
     vehicle.starts_all()
     alice = vehicle.rider("alice")
     given = ("--by", "nfc", "--nfc", chip.connection)
@@ -224,11 +187,11 @@ def test_the_vehicle_believes_each_reading_once(new_vehicle, chip, tmp_path):
         ended = alice.types(position, "--side", "left", *given)
         assert ended.status == 0, ended.stderr
     uri, later = uris(chip.tag)
-    chip.place(written(Type4(bytes.fromhex(UID)), ndef.UriRecord(uri)))
+    chip.place(written(Type4(bytes.fromhex(DYNAMIC_UID)), ndef.UriRecord(uri)))
     assert alice.types("open", "--side", "left", *given).status == 0, "a reading that was never sent"
     assert alice.types("close", "--side", "left", *given, "--json").json["refusal"] == "stale_proof"
     forged = later[:-1] + ("0" if later[-1] != "0" else "1")
-    chip.place(written(Type4(bytes.fromhex(UID)), ndef.UriRecord(forged)))
+    chip.place(written(Type4(bytes.fromhex(DYNAMIC_UID)), ndef.UriRecord(forged)))
     assert alice.types("close", "--side", "left", *given, "--json").json["refusal"] == "wrong_step"
 
 
@@ -256,7 +219,7 @@ def test_a_tag_of_one_step_is_not_made_anothers(operator):
     assert operator.provisions().status == 0
     before = operator.known
     ended = operator.provisions(step="right")
-    assert ended.status == 78 and f"lists the tag {UID} for the left step; use another tag" in ended.error
+    assert ended.status == 78 and f"lists the tag {DYNAMIC_UID} for the left step; use another tag" in ended.error
     assert operator.known == before
 
 
@@ -296,7 +259,7 @@ def test_one_without_dynamic_messages_is_a_tag_like_any_other(operator, chip):
 
 def test_a_tag_that_says_nothing_to_what_it_does_not_know_is_written(operator, chip):
     """Other Type 4 tags need not know NTAG 424 DNA's commands."""
-    tag = Type4(bytes.fromhex(UID))
+    tag = Type4(bytes.fromhex(DYNAMIC_UID))
     command = tag.command
     tag.command = lambda data: tag.drop() if tag.pending(data)[:1] == b"\x90" else command(data)
     chip.place(tag)

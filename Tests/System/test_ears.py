@@ -3,55 +3,25 @@
 import os
 import re
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 import attacks
-import captures
+from adapters_nearby import Air
 from captures import AWAY, HERE
-from peers import Witness
-from programs import STEPD, wait_until
+from peers import Witness, attackers
+from programs import NOBODY, STEPD
+from rig import in_rig, outside
 from vehicle import Vehicle
 
-AIR = Path(__file__).with_name("air.py")
-IS_KERNEL = "STEPCTL_IN_RIG" in os.environ
-in_rig = pytest.mark.skipif(not IS_KERNEL, reason="runs in a kernel that another test starts")
-outside = pytest.mark.skipif(IS_KERNEL, reason="runs without a kernel of its own")
-NAMES = ("left", "right", "rider", "copier")
-# Who has no folder of their own.
-NOBODY = ("env", "HOME=/", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
-
-class Air:
+def air_around(vehicle: Vehicle) -> Air:
     """Adapters at both sides of a vehicle, in a rider's hand, and elsewhere."""
-
-    def __init__(self, vehicle: Vehicle):
-        self.vehicle = vehicle
-        # A local socket's path has 107 bytes.
-        self.folder = vehicle.folder.parent
-        self.process = None
-
-    def radio(self, name: str) -> str:
-        return f"hci{NAMES.index(name)}" if IS_KERNEL else f"h4:unix:{self.folder / name}"
-
-    def starts(self, *arguments, **levels: int) -> "Air":
-        for name in NAMES:
-            (self.folder / name).unlink(missing_ok=True)
-        adapters = [f"{name}={'vhci' if IS_KERNEL else f'unix-server:{self.folder / name}'}" for name in NAMES]
-        pairs = [f"{pair.replace('_', ':')}={level}" for pair, level in levels.items()]
-        options = [word for pair in pairs for word in ("--level", pair)]
-        self.process = self.vehicle.starts("air", sys.executable, AIR, *adapters, *options, *arguments)
-        self.process.says("air: ready")
-        if IS_KERNEL:
-            for name in NAMES:
-                wait_until(lambda: self.up(name), f"{name} is up")
-        return self
-
-    def up(self, name: str) -> bool:
-        return subprocess.run(["hciconfig", self.radio(name), "up"], capture_output=True).returncode == 0
+    air = Air(vehicle.folder.parent, "left", "right", "rider", "copier")
+    air.vehicle = vehicle
+    return air
 
 
 def listens(vehicle: Vehicle, air: Air, **policy):
@@ -70,7 +40,7 @@ def new_listening(parked):
     """A vehicle that must hear a device besides its proof, and the air around it; nothing runs yet."""
 
     def make(**policy) -> tuple[Vehicle, Air]:
-        air = Air(parked)
+        air = air_around(parked)
         listens(parked, air, **({"proofs": ["beacon", "heard"], "both": True} | policy))
         return parked, air
 
@@ -159,16 +129,7 @@ def test_a_changed_client_that_claims_the_other_side_is_refused_every_time(new_l
     )
     calling.says("hears you at the right step")
     with Witness(vehicle, alice.peer) as witness:
-        login = witness.login
-        context = attacks.Context(
-            vehicle=vehicle.uuid,
-            majors=login.majors,
-            step="left",
-            encryption_key=login.encryption_key,
-            rider=attacks.Rider(login.device, login.token),
-            exchange=witness.exchange,
-            operator=vehicle.key("operator/token"),
-        )
+        context = attackers(witness)
         assert context.ask()["policy"]["ext"] == {"both": True}
         for _ in range(20):
             for attack in attacks.HEARING_ATTACKS[:3]:
@@ -223,12 +184,6 @@ def test_ears_that_are_lost_are_told_once_and_taken_up_again(new_listening):
 # --- Configured ---
 
 
-def checked(vehicle: Vehicle) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [STEPD, "--check", "--config", vehicle.folder / "stepd.toml"], capture_output=True, text=True
-    )
-
-
 @outside
 @pytest.mark.parametrize(
     "change, message",
@@ -251,14 +206,14 @@ def test_check_finds_ears_that_could_not_tell_the_sides(new_listening, change, m
     if message:
         assert before in file.read_text()
         file.write_text(file.read_text().replace(before, after))
-    ended = checked(vehicle)
-    assert (ended.returncode, message or "") == (78 if message else 0, message or ""), ended.stderr
+    ended = vehicle.checks()
+    assert (ended.status, message or "") == (78 if message else 0, message or ""), ended.stderr
     assert (message or "") in ended.stderr
 
 
 @outside
 def test_ears_that_no_proof_asks_for_are_not_opened(parked):
-    air = Air(parked)
+    air = air_around(parked)
     listens(parked, air, proofs=["beacon"])
     parked.starts_all()
     assert parked.rider("alice").moves("open", "left").status == 0
@@ -273,7 +228,7 @@ def test_ears_that_no_proof_asks_for_are_not_opened(parked):
 def test_an_ordinary_adapter_calls_while_it_listens(new_vehicle, commands):
     """Each adapter of the vehicle sends a beacon and listens, and the rider's does both at once."""
     vehicle = new_vehicle("car", "--beacon", "left=hci0", "--beacon", "right=hci1")
-    air = Air(vehicle)
+    air = air_around(vehicle)
     listens(vehicle, air, proofs=["beacon", "heard"], both=True)
     vehicle.edit("stepd.toml", period_s=8)
     air.starts(*commands, left_rider=HERE, right_rider=AWAY, **AT_LEFT)

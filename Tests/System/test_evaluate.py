@@ -12,13 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.stats
-from sklearn.metrics import balanced_accuracy_score, confusion_matrix
 
 import captures
+from captures import OWNERS_FILE, VEHICLE
 from programs import STEPCTL, wait_until
-from test_calibrate import VEHICLE, VEHICLE_FILE
 
+# scipy and scikit-learn are imported where they are used: each worker reads all files, and they take it seconds.
 OTHER = "0f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a91"
 SIDES = {"left": 1, "right": 2}
 ZONES = ["immediate", "near", "far"]
@@ -30,7 +29,7 @@ class Site:
 
     def __init__(self, folder: Path, stepctl, seed: int = 1):
         self.folder, self.stepctl, self.dice = folder, stepctl, random.Random(seed)
-        (folder / "van.toml").write_text(VEHICLE_FILE)
+        (folder / "van.toml").write_text(OWNERS_FILE)
         self.rows = []
         self.truth = {}
 
@@ -106,6 +105,8 @@ def levels_of(site: Site, name: str) -> np.ndarray:
 
 def wilson(share: float, number: float) -> tuple[float, float]:
     """The two shares of which the one measured is 1.96 of their own standard errors away: roots of a quadratic."""
+    import scipy.stats
+
     z2 = scipy.stats.norm.ppf(0.975) ** 2
     low, high = sorted(np.roots([1 + z2 / number, -2 * share - z2 / number, share**2]).real)
     return low, high
@@ -127,6 +128,8 @@ def shares(value):
 
 
 def test_the_confusion_matrices_are_those_of_scikit_learn_over_what_locate_decides(walk):
+    from sklearn.metrics import balanced_accuracy_score, confusion_matrix
+
     told = walk.evaluate("--json")
     assert told.status == 0, told
     zones, said_zones, sides, said_sides, located = [], [], [], [], []
@@ -163,6 +166,8 @@ def test_the_confusion_matrices_are_those_of_scikit_learn_over_what_locate_decid
 
 
 def test_intervals_are_wilsons_for_as_many_as_are_independent(walk):
+    import scipy.stats
+
     (walk.folder / "attempts.jsonl").write_text(
         "".join(json.dumps(done("nfc", time)) + "\n" for time in range(1, 8)) + json.dumps(failed("nfc")) + "\n")
     result = walk.evaluate("--json", "--outcomes", "attempts.jsonl").json
@@ -179,6 +184,8 @@ def test_intervals_are_wilsons_for_as_many_as_are_independent(walk):
 
 
 def test_the_law_is_the_one_that_scipy_fits(walk):
+    import scipy.stats
+
     walk.take("B1", "left", 1.2, body=True)
     walk.write()
     result = walk.evaluate("--json").json
@@ -458,7 +465,7 @@ def test_a_positions_file_that_is_none(walk):
     (walk.folder / "walk.csv").unlink()
     bad(walk, "cannot open walk.csv: No such file or directory", 66, names=["P1"])
     walk.write()
-    (walk.folder / "van.toml").write_text(VEHICLE_FILE.partition('[[steps]]\nid = "right"')[0])
+    (walk.folder / "van.toml").write_text(OWNERS_FILE.partition('[[steps]]\nid = "right"')[0])
     bad(walk, "walk.csv:9: side: Van has no step at the right side", 65)
 
 

@@ -10,7 +10,7 @@ import pytest
 import client
 import stepproto as proto
 from peers import Connection
-from programs import STEPCTL, STEPD, wait_until
+from programs import STEPCTL, wait_until
 
 
 class Log:
@@ -118,14 +118,6 @@ def test_a_vehicle_that_does_not_answer_is_named_and_what_is_here_is_shown(vehic
     assert (other.status, other.error) == (64, "truck: not a vehicle of this operator")
 
 
-def starts_stepd(vehicle, library, **environment):
-    """stepd with that loaded before it."""
-    variables = [f"{name}={value}" for name, value in {"LD_PRELOAD": library, **environment}.items()]
-    before = vehicle.broker.said
-    vehicle.stepd = vehicle.starts("stepd", "env", *variables, STEPD, "--config", vehicle.folder / "stepd.toml")
-    return before
-
-
 def test_a_kill_at_every_write_tells_no_number_twice(parked, preloaded):
     """Before, in the middle of and after each of them, and at each fsync."""
     library = preloaded("cut")
@@ -136,7 +128,8 @@ def test_a_kill_at_every_write_tells_no_number_twice(parked, preloaded):
     for at in range(1, 7):
         for mode in ("before", "half", "after"):
             parked.stepd.close()
-            before = starts_stepd(parked, library, CUT="journal.json.events", CUT_AT=at, CUT_MODE=mode)
+            before = parked.broker.said
+            parked.launches_stepd(LD_PRELOAD=library, CUT="journal.json.events", CUT_AT=at, CUT_MODE=mode)
             wait_until(lambda: not parked.stepd.lives or listens in parked.broker.stderr.read_bytes()[before:], "stepd")  # noqa: B023
             for position in ("open", "close"):
                 if parked.stepd.lives:
@@ -154,7 +147,8 @@ def test_a_kill_at_every_write_tells_no_number_twice(parked, preloaded):
 
 def test_a_full_disk_loses_events_says_so_and_moves_steps_all_the_same(parked, preloaded):
     parked.starts_broker()
-    before = starts_stepd(parked, preloaded("cut"), CUT="journal.json.events", CUT_AT=1, CUT_MODE="full")
+    before = parked.broker.said
+    parked.launches_stepd(LD_PRELOAD=preloaded("cut"), CUT="journal.json.events", CUT_AT=1, CUT_MODE="full")
     parked.broker.says(f"'{parked.status('right')}'", after=before)
     alice, log = parked.rider("alice"), Log(parked)
     assert alice.moves("open", "left").status == 0
@@ -168,7 +162,8 @@ def test_a_full_disk_loses_events_says_so_and_moves_steps_all_the_same(parked, p
 
 def test_a_disk_that_does_not_answer_delays_no_motion(parked, preloaded):
     parked.starts_broker()
-    before = starts_stepd(parked, preloaded("slow"), SLOW_WRITE="journal.json.events", SLOW_WRITE_MS=600_000)
+    before = parked.broker.said
+    parked.launches_stepd(LD_PRELOAD=preloaded("slow"), SLOW_WRITE="journal.json.events", SLOW_WRITE_MS=600_000)
     parked.broker.says(f"'{parked.status('right')}'", after=before)
     alice, log = parked.rider("alice"), Log(parked)
     assert alice.moves("open", "left").status == 0

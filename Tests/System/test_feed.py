@@ -2,125 +2,14 @@
 
 import asyncio
 import json
-import ssl
 import subprocess
-import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-import websockets
 
+from certificates import self_signed
+from feeds import OBJECT, frame, once, steady
 from programs import BINARIES, REPOSITORY
-
-OBJECT = {
-    "id": "a", "category": "bicycle", "position": {"x": 48.7758, "y": 9.1829, "z": 0},
-    "speed": {"x": 4, "y": 0, "z": 0}, "shape": {"length": 1.8, "width": 0.6, "height": 0},
-}
-
-
-def frame(late: float = 0, **members) -> dict:
-    stamp = time.time() - late
-    return {"section": "S1", "timestampSecs": str(int(stamp)), "timestampNsecs": str(int(stamp % 1 * 1e9)),
-            "vehicles": [OBJECT]} | members
-
-
-def certificate(folder: Path, name: str, *extra: str) -> tuple[Path, Path]:
-    """One that vouches for itself, and its key."""
-    certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
-    extra = extra or ("-addext", f"subjectAltName=DNS:{name}")
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-         "-subj", f"/CN={name}", *extra, "-keyout", key, "-out", certificate],
-        check=True, capture_output=True)
-    return certificate, key
-
-
-class Bridge:
-    """Serves each client with what `serve` does, on a thread of its own."""
-
-    def __init__(self, folder: Path, serve: Callable, name: str = "localhost", extra: tuple = (), old=False, **options):
-        self.certificate, key = certificate(folder, name, *extra)
-        self.client = certificate(folder, "client")
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.certificate, key)
-        context.load_verify_locations(self.client[0])
-        context.verify_mode = ssl.CERT_REQUIRED
-        if old:
-            context.set_ciphers("ALL:@SECLEVEL=0")
-            context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
-        self.locations: list[dict] = []
-        self.loop = asyncio.new_event_loop()
-        started = threading.Event()
-
-        async def handle(socket):
-            first = asyncio.get_running_loop().create_future()
-
-            async def listen():
-                async for message in socket:
-                    self.locations.append(json.loads(message) | {"came": time.time()})
-                    if not first.done():
-                        first.set_result(None)
-
-            listening = asyncio.create_task(listen())
-            try:
-                await first
-                await serve(socket, self)
-            except websockets.ConnectionClosed:
-                pass
-            finally:
-                listening.cancel()
-
-        async def run():
-            self.server = await websockets.serve(handle, "127.0.0.1", 0, ssl=context, **options)
-            self.port = self.server.sockets[0].getsockname()[1]
-            started.set()
-            await self.server.serve_forever()
-
-        def thread():
-            try:
-                self.loop.run_until_complete(run())
-            except asyncio.CancelledError:
-                pass
-
-        threading.Thread(target=thread, daemon=True).start()
-        assert started.wait(10)
-
-    @property
-    def arguments(self) -> tuple:
-        return ("--feed", f"wss://localhost:{self.port}/traffic", "--at", "48.7758,9.1829", "--ca", self.certificate,
-                "--cert", self.client[0], "--key", self.client[1])
-
-    def close(self):
-        self.loop.call_soon_threadsafe(lambda: [task.cancel() for task in asyncio.all_tasks(self.loop)])
-
-
-@pytest.fixture
-def bridge(tmp_path):
-    bridges = []
-
-    def start(serve, **options) -> Bridge:
-        bridges.append(Bridge(tmp_path, serve, **options))
-        return bridges[-1]
-
-    yield start
-    for one in bridges:
-        one.close()
-
-
-async def steady(socket, bridge, late=0.2, ahead=0.0):
-    """25 frames a second, on a clock that may be ahead."""
-    while True:
-        stamps = {}
-        if bridge.locations:
-            last = bridge.locations[-1]
-            now = time.time() + ahead
-            stamps = {"bridge": {"received": now - 0.01, "sent": now, "echo": last["timestamp"],
-                                 "echoReceived": last["came"] + ahead}}
-        await socket.send(json.dumps(frame(late - ahead, **stamps)))
-        await asyncio.sleep(0.04)
-
 
 def test_the_delay_of_a_live_feed_is_measured_and_recorded(stepctl, bridge, tmp_path):
     feed, save = bridge(steady), tmp_path / "saved.jsonl"
@@ -174,11 +63,6 @@ def test_a_clock_that_is_set_meanwhile_changes_no_earlier_delay(stepctl, bridge)
     assert told["p50_ms"] == pytest.approx(200, abs=told["uncertainty_ms"] + 60)
 
 
-async def once(socket, message):
-    await socket.send(message)
-    await asyncio.sleep(5)
-
-
 @pytest.mark.parametrize(
     "message, status, line",
     [
@@ -214,7 +98,7 @@ def test_a_large_frame_is_taken_whole(stepctl, bridge):
 
 def test_a_bridge_that_is_another_is_not_spoken_to(stepctl, bridge, tmp_path):
     feed = bridge(steady)
-    other, _ = certificate(tmp_path, "other")
+    other, _ = self_signed(tmp_path, "other")
     wrong = list(feed.arguments)
     wrong[wrong.index("--ca") + 1] = other
     ended = stepctl("traffic", "delay", *wrong, "--for", "2")
@@ -318,7 +202,7 @@ def test_whoever_reads_slowly_gets_the_newest_frame(bridge):
 def test_a_place_in_the_south_begins_with_a_hyphen(stepctl, bridge):
     feed = bridge(steady)
     arguments = ["-33.8568,151.2153" if each == "48.7758,9.1829" else each for each in feed.arguments]
-    assert stepctl("traffic", "delay", *arguments, "--for", "1").status == 0
+    assert stepctl("traffic", "delay", *arguments, "--for", "3").status == 0
     assert (feed.locations[0]["latitude"], feed.locations[0]["longitude"]) == (-33.8568, 151.2153)
 
 

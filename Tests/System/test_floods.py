@@ -12,8 +12,7 @@ import pytest
 import client
 import stepproto as proto
 from peers import Connection, PlayedController, Witness, new_challenge
-from programs import wait_until
-from test_crash import begins_to_open, seconds_of_work
+from programs import seconds_of_work, wait_until
 
 TRAVEL_S = 2.0
 
@@ -66,7 +65,7 @@ def flooded(parked, begin_flood):
 
 def test_a_motion_ends_in_a_flood(flooded):
     vehicle, begin = flooded
-    opening = begins_to_open(vehicle, vehicle.rider("alice"))
+    opening = vehicle.rider("alice").begins_to_open()
     begin()
     vehicle.stepd.says("left: is open")
     opening.close()

@@ -17,23 +17,13 @@ from pathlib import Path
 
 import pytest
 
+from certificates import self_signed
 from programs import REPOSITORY, STEPD, children, wait_until
 from road import HERE, OWN, Scene, bicycle, frame
 from vehicle import Vehicle, free_port
 
 ROAD = Path(__file__).with_name("road.py")
 LOGS = REPOSITORY / "Tests/Fixtures/gps"
-
-
-def certificate(folder: Path, name: str) -> tuple[Path, Path]:
-    """One that vouches for itself, and its key."""
-    certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-         "-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}", "-keyout", key, "-out", certificate],
-        check=True, capture_output=True)
-    key.chmod(0o600)
-    return certificate, key
 
 
 class Bridge:
@@ -43,7 +33,7 @@ class Bridge:
         self.vehicle, self.folder, self.port = vehicle, vehicle.folder.parent, free_port()
         self.scene = Scene(self.folder / "scene.json")
         self.scene.shows()
-        self.server, self.client = certificate(self.folder, "localhost"), certificate(self.folder, "client")
+        self.server, self.client = self_signed(self.folder, "localhost"), self_signed(self.folder, "client")
 
     def starts(self) -> "Bridge":
         self.process = self.vehicle.starts(
@@ -85,9 +75,10 @@ def watch(rider, step: str = "left") -> str | None:
     return next(line.get("watch") for line in asked.objects if line["step"] == step)
 
 
-def sees(rider, word: str, patience: float = 20):
+def sees(rider, word: str, patience: float = 60):
     """Waits until the vehicle says that of its left step."""
-    wait_until(lambda: watch(rider) == word, f"the guard says {word}", patience)
+    # Each look takes several programs some milliseconds of a processor.
+    wait_until(lambda: watch(rider) == word, f"the guard says {word}", patience, pause=0.1)
 
 
 def child(vehicle: Vehicle) -> int:
@@ -276,7 +267,7 @@ def test_stamps_that_say_nothing_make_it_blind_and_another_clock_does_not(guarde
     time.sleep(3)
     assert watch(rider) == word
     bridge.scene.shows()
-    sees(rider, "clear", 30)
+    sees(rider, "clear")
 
 
 @pytest.mark.parametrize("seconds", [2, -2])
@@ -452,7 +443,7 @@ needs_netem = pytest.mark.skipif(
 def test_a_network_that_turns_bad_in_an_approach_never_hides_a_bicycle(guarded):
     """300 ± 150 ms and 5 % lost, each way, for the feed and for whoever asks."""
     vehicle, bridge, rider = guarded(blind="refuse")
-    sees(rider, "clear", 60)
+    sees(rider, "clear")
     bridge.scene.shows(*[bicycle(4 + 2 * index, id=f"b{index}") for index in range(40)])
     sees(rider, "approaching", 30)
     assert spoils("add", "netem", "delay", "300ms", "150ms", "loss", "5%")
@@ -476,31 +467,10 @@ def test_a_network_that_turns_bad_in_an_approach_never_hides_a_bicycle(guarded):
 # --- Receivers ---
 
 
-@pytest.fixture
-def gpsfake():
-    """gpsd itself, which reads a receiver's log from a terminal that gpsfake plays, over and over."""
-    if not shutil.which("gpsfake") or not shutil.which("gpsd"):
-        pytest.skip("there is no gpsfake: apt-get install gpsd gpsd-clients")
-    played = []
-
-    def start(log: Path) -> str:
-        port = free_port()
-        played.append(subprocess.Popen(
-            ["gpsfake", "-q", "-P", str(port), "-c", "0.2", log], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, start_new_session=True))
-        return f"localhost:{port}"
-
-    yield start
-    for process in played:
-        # With the gpsd that it has started.
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
 @pytest.mark.parametrize("log, is_seen", [("garmin17n", True), ("bu303-moving", False), ("bu303b-nofix", False)])
 def test_the_place_is_what_gpsd_makes_of_a_receivers_log(parked, gpsfake, log, is_seen):
     bridge = Bridge(parked).starts()
-    bridge.guards(place="gpsd", gpsd=gpsfake(LOGS / f"{log}.log"), latitude=None, longitude=None, heading_deg=226.0,
+    bridge.guards(place="gpsd", gpsd=gpsfake(LOGS / f"{log}.log", 0.2), latitude=None, longitude=None, heading_deg=226.0,
                   blind="refuse")
     parked.starts_all()
     rider = parked.rider("alice")
@@ -530,20 +500,15 @@ def test_a_gpsd_that_is_not_there_is_told_once(parked):
 # --- Files ---
 
 
-def checked(vehicle: Vehicle) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [STEPD, "--check", "--config", vehicle.folder / "stepd.toml"], capture_output=True, text=True)
-
-
 def test_check_reads_what_the_guard_needs(parked):
     bridge = Bridge(parked).guards()
-    assert checked(parked).returncode == 0
+    assert parked.checks().status == 0
     bridge.client[1].chmod(0o644)
-    assert checked(parked).returncode == 77
+    assert parked.checks().status == 77
     bridge.client[1].chmod(0o600)
     bridge.server[0].unlink()
-    missing = checked(parked)
-    assert missing.returncode == 66 and "localhost.pem" in missing.stderr
+    missing = parked.checks()
+    assert missing.status == 66 and "localhost.pem" in missing.stderr
 
 
 def test_provision_writes_a_guard_that_check_accepts(stepctl, tmp_path):
@@ -609,7 +574,7 @@ def test_the_units_filter_lets_the_child_do_all_that_it_does(guarded, tmp_path):
         "stepd", *nobody, "strace", "-f", "-qq", "-o", traced, STEPD, "--config", vehicle.folder / "stepd.toml")
     vehicle.stepd.says("connected to")
     vehicle.broker.says(f"'{vehicle.status('right')}'", after=before)
-    sees(rider, "clear", 60)
+    sees(rider, "clear")
     assert rider.moves("open", "left").status == 0
     # strace keeps a signal to itself.
     children = subprocess.run(["pgrep", "-P", str(vehicle.stepd.process.pid)], capture_output=True, text=True, check=True)

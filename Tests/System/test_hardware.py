@@ -1,7 +1,6 @@
 """A vehicle on devices of a real kernel, a PCA9685 and GPIO lines. Debian's i2c-tools look at the one, gpio-sim plays
 the others. `test_rig.py` runs this in its kernel."""
 
-import os
 import re
 import subprocess
 import time
@@ -10,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from programs import STEPD, wait_until
+from rig import in_rig
 
-pytestmark = pytest.mark.skipif("STEPCTL_IN_RIG" not in os.environ, reason="test_rig.py runs it in a kernel of its own")
+pytestmark = in_rig
 
 CLEAR = 3
 # Pulses of 1 and 2 ms in units of 4.88 µs.

@@ -16,47 +16,9 @@ import pytest
 
 import pictures
 import stepproto as proto
-from programs import AS_ANYBODY, STEPCTL, Stepctl, wait_until
+from programs import AS_ANYBODY, STEPCTL, wait_until
 from terminal import Terminal
 from vehicle import Vehicle
-
-
-class Phone:
-    """A rider's computer, with a home of its own."""
-
-    def __init__(self, home: Path, transcript):
-        home.mkdir()
-        self.home = home
-        self.stepctl = Stepctl(home, transcript)
-        self.vehicles = home / ".config/stepctl/vehicles"
-
-    def imports(self, *arguments, **more):
-        return self.stepctl("config", "import", *arguments, **more)
-
-    def trusts(self, *arguments) -> dict:
-        ended = self.imports(*arguments, "--yes", "--json")
-        assert ended.status == 0, ended
-        return ended.json
-
-    def refuses(self, *arguments, **more) -> tuple[int, str]:
-        """The status and the one line; and nothing was changed."""
-        before = self.files
-        ended = self.imports(*arguments, "--yes", **more)
-        assert ended.stdout == "" and self.files == before
-        return ended.status, ended.error
-
-    @property
-    def files(self) -> dict[str, bytes]:
-        files = (path for path in self.home.rglob("*") if path.is_file())
-        return {str(path.relative_to(self.vehicles)): path.read_bytes() for path in files}
-
-    def knows(self, name: str) -> dict:
-        return tomllib.loads((self.vehicles / name / "vehicle.toml").read_text())
-
-
-@pytest.fixture
-def phone(tmp_path, transcript) -> Phone:
-    return Phone(tmp_path / "phone", transcript)
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +109,7 @@ def test_a_vehicle_without_its_operator_has_no_code(van, stepctl, tmp_path):
 
 
 def test_a_picture_makes_a_vehicle_known(phone, van, tmp_path):
-    ended = phone.imports("--qr", picture(van, tmp_path), "--yes")
+    ended = phone.imports("--qr", picture(van, tmp_path))
     assert (ended.status, ended.stdout) == (
         0,
         "Rolling Chassis is in ~/.config/stepctl/vehicles/rolling-chassis/vehicle.toml\n",
@@ -221,7 +183,7 @@ def test_a_text_that_an_editor_saved_is_read(phone, van, tmp_path):
     file = tmp_path / "saved"
     file.write_bytes(b"\xef\xbb\xbf" + code(van).encode() + b"\r\n\r\n")
     for source, text in (("-", file.read_bytes()), (file, None)):
-        ended = phone.imports(source, "--yes", input=text)
+        ended = phone.imports(source, input=text)
         assert ended.status == 0, ended.stderr
     assert phone.files != {}
 
@@ -229,12 +191,12 @@ def test_a_text_that_an_editor_saved_is_read(phone, van, tmp_path):
 def test_where_nobody_can_be_asked_nothing_is_trusted(phone, van, tmp_path):
     file = picture(van, tmp_path)
     for arguments, status, hint in ([], 66, "hint: use --yes to trust it\n"), (["--no-input"], 64, ""):
-        ended = phone.imports("--qr", file, *arguments)
+        ended = phone.types("config", "import", "--qr", file, *arguments)
         assert (ended.status, ended.stdout, phone.files) == (status, "", {})
         assert ended.stderr.endswith(hint)
-    ended = phone.imports("--qr", "-", input=file.read_bytes())
+    ended = phone.types("config", "import", "--qr", "-", input=file.read_bytes())
     assert (ended.status, phone.files) == (66, {})
-    assert phone.imports("--qr", "-", "--yes", input=file.read_bytes()).status == 0
+    assert phone.imports("--qr", "-", input=file.read_bytes()).status == 0
 
 
 # --- Again ---
@@ -244,7 +206,7 @@ def test_the_same_code_again_changes_nothing(phone, van, tmp_path):
     file = written(tmp_path, code(van))
     assert phone.trusts(file)["is_new"]
     before = phone.files
-    again = phone.imports(file, "--yes")
+    again = phone.imports(file)
     assert again.status == 0 and phone.files == before
     assert "          the same as before\n" in again.stderr and "changes   nothing\n" in again.stderr
 
@@ -320,7 +282,7 @@ def test_an_unsigned_folder_does_not_swap_the_sides(phone, van, tmp_path):
 
 
 def test_a_fingerprint_is_not_to_be_compared_where_nothing_is_signed(phone, van, tmp_path):
-    ended = phone.imports(handed_over(van, tmp_path / "folder", van), "--yes")
+    ended = phone.imports(handed_over(van, tmp_path / "folder", van))
     assert "          new, and nothing here is signed: accept it from the operator only\n" in ended.stderr
     assert all(len(line) <= 80 for line in ended.stderr.splitlines())
 
@@ -384,7 +346,7 @@ def test_an_operator_who_moves_the_broker_says_so(phone, new_vehicle, tmp_path):
     car = new_vehicle("car", "--name", "Car", "--host", "old.example.org")
     phone.trusts(written(tmp_path, code(car)))
     car.edit("vehicle.toml", host="new.example.org")
-    ended = phone.imports(written(tmp_path, code(car)), "--yes")
+    ended = phone.imports(written(tmp_path, code(car)))
     assert "changes   broker\n" in ended.stderr
     assert phone.knows("car")["broker"]["host"] == "new.example.org"
 
@@ -431,10 +393,10 @@ def test_a_riders_folder_is_copied_and_kept_private(phone, van):
 def test_a_rider_who_comes_later_and_a_token_that_is_new_are_changes(phone, van, tmp_path):
     phone.trusts(written(tmp_path, code(van)))
     rider = van.rider("later").folder
-    assert "changes   rider, token, device key, certificate\n" in phone.imports(rider, "--yes").stderr
-    assert "changes   nothing\n" in phone.imports(rider, "--yes").stderr
+    assert "changes   rider, token, device key, certificate\n" in phone.imports(rider).stderr
+    assert "changes   nothing\n" in phone.imports(rider).stderr
     van.rider("later", "--force", "--for", "9h")
-    assert "changes   token\n" in phone.imports(rider, "--yes").stderr
+    assert "changes   token\n" in phone.imports(rider).stderr
 
 
 def test_another_certificate_alone_is_a_change_too(phone, van, tmp_path):
@@ -447,7 +409,7 @@ def test_another_certificate_alone_is_a_change_too(phone, van, tmp_path):
     file = folder / "vehicle.toml"
     login = 'ca = "ca.pem"\ncert = "rider.pem"\nkey = "rider.key"'
     file.write_text(file.read_text().replace('ca = "ca.pem"', login))
-    assert "changes   certificate\n" in phone.imports(folder, "--yes").stderr
+    assert "changes   certificate\n" in phone.imports(folder).stderr
 
 
 def test_a_code_that_comes_later_keeps_who_the_rider_is(phone, van, tmp_path):
@@ -599,7 +561,7 @@ def test_files_that_are_none_of_these_are_told(phone, van, tmp_path):
     written(tmp_path, code(van)).chmod(0)
     assert phone.refuses(tmp_path / "code.txt", prefix=AS_ANYBODY)[0] == 77
     for arguments in ([], [tmp_path / "code.txt", "--qr", tmp_path / "code.png"]):
-        assert phone.imports(*arguments).status == 64
+        assert phone.types("config", "import", *arguments).status == 64
 
 
 def test_a_pipe_that_nobody_writes_to_can_be_left(phone, tmp_path):

@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 import client
 import stepproto as proto
 from peers import Connection
+from vehicle import login_file
 
 
 class Operator:
@@ -20,10 +21,7 @@ class Operator:
 
     @property
     def identity(self) -> client.Vehicle:
-        folder = self.vehicle.folder
-        file = folder / "operator.toml"
-        login = 'ca = "tls/ca.pem"\ncert = "operator/client.pem"\nkey = "operator/client.key"'
-        file.write_text((folder / "vehicle.toml").read_text().replace('ca = "tls/ca.pem"', login))
+        file = login_file(self.vehicle.folder, "operator", "operator/client.pem", "operator/client.key")
         return client.Vehicle.read(str(file))
 
     @property

@@ -266,7 +266,7 @@ def test_of_several_known_vehicles_the_one_is_meant_that_is_heard(vehicle, alice
     assert opened.stderr.splitlines()[0] == "vehicle  car (car)"
     assert stepctl("locate", *radio, **home).status == 0
     # Of neither, and of both.
-    nobody = captures.written(tmp_path / "nobody", captures.at_the_left("5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"))
+    nobody = captures.written(tmp_path / "nobody", captures.at_the_left(captures.VEHICLE))
     ended = stepctl("open", "--radio", nobody, **home)
     assert (ended.status, ended.error) == (3, "not located: none of the vehicles that you know is heard")
     both = captures.at_the_left(vehicle.uuid) + captures.heard(other.vehicle.uuid, {1: AWAY}, begin=0.5)

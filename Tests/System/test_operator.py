@@ -13,7 +13,7 @@ import stat
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -22,50 +22,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-import captures
 import client
 import stepproto as proto
-from programs import STEPD, Running, Stepctl, wait_until
-from vehicle import Vehicle, free_port
-
-
-class Device:
-    """A rider's own computer. Its keys never leave it."""
-
-    def __init__(self, home: Path, transcript):
-        home.mkdir()
-        self.home, self.stepctl = home, Stepctl(home, transcript)
-        self.keys = home / ".config/stepctl/device"
-
-    def asks(self, *arguments) -> str:
-        made = self.stepctl("enroll", "--name", "anna", *arguments)
-        assert made.status == 0, made
-        return made.stdout.strip()
-
-    def imports(self, *arguments, **more):
-        return self.stepctl("config", "import", *arguments, "--yes", **more)
-
-    def types(self, *arguments, **more):
-        return self.stepctl(*arguments, **more)
-
-    def opens(self, vehicle, *arguments):
-        return self.types("open", "--side", "left", "--radio", vehicle.radio("left"), *arguments)
-
-
-@pytest.fixture
-def devices(tmp_path, transcript):
-    return [Device(tmp_path / name, transcript) for name in ("phone", "tablet")]
-
-
-@pytest.fixture
-def phone(devices) -> Device:
-    return devices[0]
-
-
-def granted(stepctl, folder: Path, request, *arguments) -> str:
-    ended = stepctl("provision", "token", folder, "--device", request, *arguments)
-    assert ended.status == 0, ended
-    return ended.stdout.strip()
+from devices import granted
+from fleets import Fleet
+from programs import STEPD, wait_until
+from vehicle import free_port
 
 
 def written(tmp_path: Path, text: str, name="access") -> Path:
@@ -93,7 +55,7 @@ def test_from_a_request_to_an_open_step_and_no_private_key_travels(vehicle, step
     assert stat.S_IMODE(phone.keys.stat().st_mode) == 0o700
     assert {stat.S_IMODE(file.stat().st_mode) for file in phone.keys.iterdir()} == {0o600}
     assert phone.imports(written(tmp_path, access)).status == 0
-    opened = phone.opens(vehicle)
+    opened = phone.opens(vehicle.radio("left"))
     assert (opened.status, opened.stdout) == (0, "the left step is open\n")
 
 
@@ -148,8 +110,8 @@ def test_a_request_stays_the_same_devices_and_renewal_is_the_same_file_again(veh
     assert phone.imports(written(tmp_path, old)).status == 0
     new = granted(stepctl, vehicle.folder, written(tmp_path, second, "request"), "--for", "3h")
     assert phone.imports("-", input=new.encode()).status == 0
-    assert phone.opens(vehicle).status == 0
-    names = sorted(path.name for path in (phone.home / ".config/stepctl/vehicles/car").iterdir())
+    assert phone.opens(vehicle.radio("left")).status == 0
+    names = sorted(path.name for path in (phone.vehicles / "car").iterdir())
     assert len([name for name in names if name.startswith("token")]) == 1
 
 
@@ -163,13 +125,12 @@ def test_an_older_file_is_refused_and_the_newer_one_stays(vehicle, stepctl, phon
     new = granted(stepctl, vehicle.folder, request)
     assert phone.imports(written(tmp_path, new)).status == 0
     refused = phone.imports(written(tmp_path, json.dumps(old)))
-    file = phone.home / ".config/stepctl/vehicles/car/vehicle.toml"
+    file = phone.vehicles / "car/vehicle.toml"
     assert (refused.status, refused.error) == (65, f"this access is older than the one in {file}")
-    assert phone.opens(vehicle).status == 0
+    assert phone.opens(vehicle.radio("left")).status == 0
 
 
-def test_a_file_for_another_device_is_refused_there(vehicle, stepctl, devices, tmp_path):
-    phone, tablet = devices
+def test_a_file_for_another_device_is_refused_there(vehicle, stepctl, phone, tablet, tmp_path):
     access = written(tmp_path, granted(stepctl, vehicle.folder, phone.asks()))
     nobody = tablet.imports(access)
     assert (nobody.status, nobody.error) == (66, "this computer has no device key")
@@ -178,7 +139,7 @@ def test_a_file_for_another_device_is_refused_there(vehicle, stepctl, devices, t
     assert other.status == 65
     grouped = r"([\w-]{4} ){10}[\w-]{3}"
     assert re.fullmatch(f"this access is for the device {grouped}, but this device is {grouped}", other.error)
-    assert not (tablet.home / ".config/stepctl/vehicles").exists()
+    assert not tablet.vehicles.exists()
 
 
 def certificate_request(subject: str, folder: Path, kind=("ec", "-pkeyopt", "ec_paramgen_curve:P-256")) -> str:
@@ -266,11 +227,10 @@ def test_access_files_that_were_changed_are_refused(file_vehicle, stepctl, phone
         ended = phone.imports(written(tmp_path, json.dumps(each)))
         assert (ended.status, ended.stdout) == (65, ""), each.keys()
     assert phone.imports(written(tmp_path, json.dumps(access)[:-5])).status == 65
-    assert not (phone.home / ".config/stepctl/vehicles").exists()
+    assert not phone.vehicles.exists()
 
 
-def test_nobody_gets_the_name_of_another_device_by_asking(parked, stepctl, devices):
-    phone, tablet = devices
+def test_nobody_gets_the_name_of_another_device_by_asking(parked, stepctl, phone, tablet):
     granted(stepctl, parked.folder, phone.asks())
     granted(stepctl, parked.folder, phone.asks())
     ended = stepctl("provision", "token", parked.folder, "--device", tablet.asks())
@@ -280,8 +240,7 @@ def test_nobody_gets_the_name_of_another_device_by_asking(parked, stepctl, devic
 
 
 def test_a_token_can_begin_later(vehicle, stepctl, phone, tmp_path):
-    access = granted(stepctl, vehicle.folder, phone.asks(), "--from", "2032-01-02T08:00", "--for", "1h")
-    assert phone.imports(written(tmp_path, access)).status == 0
+    phone.gets_access(stepctl, vehicle.folder, "--from", "2032-01-02T08:00", "--for", "1h")
     ended = phone.types("status")
     assert (ended.status, "token_not_yet_valid" in ended.error) == (5, True)
     for wrong in ("tomorrow", "24:00", "2026-02-30T08:00", "8:00", "2026-11-23"):
@@ -366,8 +325,7 @@ def test_codes_that_do_not_belong_together_are_refused(wide, stepctl, phone, tmp
 
 def test_the_operator_lists_and_revokes_and_the_vehicle_refuses(vehicle, stepctl, phone, tmp_path):
     bob = vehicle.rider("bob")
-    access = granted(stepctl, vehicle.folder, phone.asks())
-    assert phone.imports(written(tmp_path, access)).status == 0
+    phone.gets_access(stepctl, vehicle.folder)
     listed = stepctl("operator", "tokens", vehicle.folder, "--json").objects
     assert [(token["rider"], token["state"]) for token in listed] == [("bob", "valid"), ("anna", "valid")]
     riders = stepctl("operator", "riders", vehicle.folder, "--json").objects
@@ -375,7 +333,7 @@ def test_the_operator_lists_and_revokes_and_the_vehicle_refuses(vehicle, stepctl
     revoked = stepctl("operator", "revoke", vehicle.folder, "--rider", "anna")
     assert (revoked.status, revoked.stdout) == (0, f"revoked {listed[1]['token']} of anna\n")
     vehicle.stepd.says("is in force")
-    ended = phone.opens(vehicle)
+    ended = phone.opens(vehicle.radio("left"))
     assert (ended.status, "token_revoked" in ended.error) == (5, True)
     assert bob.moves("open", "left").status == 0
     assert len(stepctl("operator", "tokens", vehicle.folder, "--json").objects) == 1
@@ -388,7 +346,7 @@ def test_the_operator_lists_and_revokes_and_the_vehicle_refuses(vehicle, stepctl
     assert phone.imports(written(tmp_path, renewed)).status == 0
     assert phone.types("status").status == 0
     device = riders[0]["device_keys"][0]
-    assert stepctl("operator", "revoke", vehicle.folder, "--device", device).status == 0
+    assert stepctl("operator", "revoke", vehicle.folder, f"--device={device}").status == 0
     wait_until(lambda: phone.types("status").status == 5, "the device is revoked")
     none = stepctl("provision", "token", vehicle.folder, "--device", phone.asks())
     assert (none.status, none.error) == (1, f"the device {grouped(device)} is revoked")
@@ -425,7 +383,7 @@ def test_a_broker_whose_access_list_knows_no_operator_is_said(vehicle, stepctl):
 
 def test_keys_change_while_everybody_rides_on(vehicle, stepctl, phone, tmp_path):
     alice = vehicle.rider("alice")
-    assert phone.imports(written(tmp_path, granted(stepctl, vehicle.folder, phone.asks()))).status == 0
+    phone.gets_access(stepctl, vehicle.folder)
 
     def everybody_rides():
         assert alice.types("status").status == 0 and phone.types("status").status == 0
@@ -448,7 +406,7 @@ def test_keys_change_while_everybody_rides_on(vehicle, stepctl, phone, tmp_path)
         f"`stepctl operator tokens {vehicle.folder}` lists them"
     )
     # A rider who has pinned the old key takes access by the new one, because the old one has vouched for it.
-    assert phone.imports(written(tmp_path, granted(stepctl, vehicle.folder, phone.asks()))).status == 0
+    phone.gets_access(stepctl, vehicle.folder)
     everybody_rides()
     assert stepctl("operator", "revoke", vehicle.folder, "--rider", "alice").status == 0
     assert stepctl("operator", "log", vehicle.folder).status == 0
@@ -495,56 +453,13 @@ def test_another_operators_access_is_refused_whoever_it_names(file_vehicle, step
 # --- A fleet ---
 
 
-class Fleet:
-    """Two vehicles, one broker, one operator."""
-
-    def __init__(self, folder: Path, stepctl: Stepctl, stack: ExitStack):
-        self.folder, self.stepctl, self.stack, self.port = folder, stepctl, stack, free_port()
-        made = stepctl("operator", "init", folder / "fleet", "--port", self.port)
-        assert made.status == 0, made
-        for name in ("car", "van"):
-            made = stepctl("provision", "vehicle", folder / name, "--operator", folder / "fleet")
-            assert made.status == 0, made
-            stepd = folder / name / "stepd.toml"
-            stepd.write_text(stepd.read_text().replace("travel_s = 1.5", "travel_s = 0.2"))
-        self.prepares_broker()
-
-    def prepares_broker(self):
-        configuration = self.folder / "fleet/mosquitto.conf"
-        text = re.sub(r"^user .*$", "", configuration.read_text(), flags=re.MULTILINE)
-        configuration.write_text(text + ("\nuser root\n" if os.geteuid() == 0 else ""))
-
-    def runs(self, name: str, *command) -> Running:
-        log = self.folder / f"{name}.log"
-        running = Running(list(command), log, self.stepctl.environment, self.stepctl.transcript)
-        return self.stack.enter_context(closing(running))
-
-    def starts_broker(self) -> Running:
-        self.broker = self.runs("mosquitto", "mosquitto", "-c", self.folder / "fleet/mosquitto.conf")
-        self.broker.says("running")
-        return self.broker
-
-    def starts_stepd(self, name: str) -> Running:
-        stepd = self.runs(name, STEPD, "--config", self.folder / name / "stepd.toml")
-        stepd.says("connected to")
-        return stepd
-
-    def uuid(self, name: str) -> str:
-        return re.search(r'uuid = "(.*)"', (self.folder / name / "vehicle.toml").read_text())[1]
-
-    def radio(self, name: str) -> str:
-        path = self.folder / f"{name}.btsnoop"
-        return f"btsnoop:{path}" if path.exists() else captures.written(path, captures.at_the_left(self.uuid(name)))
-
-
 @pytest.fixture
 def fleet(stepctl, tmp_path):
     with ExitStack() as stack:
         yield Fleet(tmp_path, stepctl, stack)
 
 
-def test_one_operator_for_two_vehicles_and_access_to_one_is_access_to_one(fleet, stepctl, devices, tmp_path):
-    phone, tablet = devices
+def test_one_operator_for_two_vehicles_and_access_to_one_is_access_to_one(fleet, stepctl, phone, tablet, tmp_path):
     assert not list((fleet.folder / "car").glob("operator*")), "nothing of the operator's is on the vehicle"
     assert [vehicle["name"] for vehicle in stepctl("operator", "vehicles", fleet.folder / "fleet", "--json").objects] == [
         "car",
@@ -554,13 +469,12 @@ def test_one_operator_for_two_vehicles_and_access_to_one_is_access_to_one(fleet,
     for name in ("car", "van"):
         fleet.starts_stepd(name)
     for device, name in ((phone, "car"), (tablet, "van")):
-        access = granted(stepctl, fleet.folder / "fleet/vehicles" / name, device.asks(), "--rider", "anna")
-        assert device.imports(written(tmp_path, access)).status == 0
-        opened = device.types("open", "--side", "left", "--radio", fleet.radio(name))
+        device.gets_access(stepctl, fleet.folder / "fleet/vehicles" / name, "--rider", "anna")
+        opened = device.opens(fleet.radio(name))
         assert (opened.status, opened.stdout) == (0, "the left step is open\n")
     # The phone's certificate, for the other vehicle's topics: the broker passes nothing on.
-    file = tablet.home / ".config/stepctl/vehicles/van/vehicle.toml"
-    mine = phone.home / ".config/stepctl/vehicles/car"
+    file = tablet.vehicles / "van/vehicle.toml"
+    mine = phone.vehicles / "car"
     text = file.read_text()
     text = re.sub(r"^cert = .*$", f'cert = "{mine}/rider.pem"', text, flags=re.MULTILINE)
     text = re.sub(r"^key = .*$", f'key = "{phone.keys}/rider.key"', text, flags=re.MULTILINE)
@@ -569,8 +483,7 @@ def test_one_operator_for_two_vehicles_and_access_to_one_is_access_to_one(fleet,
 
 
 def test_a_fleets_broker_keeps_a_revocation_for_a_vehicle_that_comes_after_a_restart(fleet, stepctl, phone, tmp_path):
-    access = granted(stepctl, fleet.folder / "fleet/vehicles/car", phone.asks())
-    assert phone.imports(written(tmp_path, access)).status == 0
+    phone.gets_access(stepctl, fleet.folder / "fleet/vehicles/car")
     broker = fleet.starts_broker()
     revoked = stepctl("operator", "revoke", fleet.folder / "fleet", "--rider", "anna")
     assert revoked.status == 0, revoked
@@ -640,7 +553,7 @@ def test_a_token_says_for_which_vehicle_it_is_and_a_fingerprint_reads_the_same_e
     listed = stepctl("operator", "tokens", operator).stdout
     assert f"{made['token']}  anna: van: left, right, until " in listed
     device = grouped(made["device_key"])
-    one = stepctl("operator", "tokens", operator, made["token"]).stdout
+    one = stepctl("operator", "tokens", operator, "--", made["token"]).stdout
     assert f"device   {device}" in one and f"  device {device}" in stepctl("operator", "riders", operator).stdout
     key = grouped(stepctl("operator", "keys", "show", operator, "--json").json["key"])
     assert f"key      {key}" in one and key in stepctl("operator", "keys", "show", operator).stdout
@@ -648,7 +561,7 @@ def test_a_token_says_for_which_vehicle_it_is_and_a_fingerprint_reads_the_same_e
     assert f"operator    {key} (signs tokens)" in bus.stdout
     # As it is shown, it can be typed.
     fleet.starts_broker()
-    assert stepctl("operator", "revoke", operator, "--device", device).stdout == f"revoked {made['token']} of anna\n"
+    assert stepctl("operator", "revoke", operator, f"--device={device}").stdout == f"revoked {made['token']} of anna\n"
 
 
 def test_what_a_retired_key_signed_is_void_and_says_whom_that_locks_out(vehicle, stepctl, alice):
@@ -816,7 +729,7 @@ def test_a_vehicle_whose_file_nobody_can_read_is_not_replaced_unasked(parked, st
 
 def test_a_vehicle_changes_its_name_its_broker_and_its_steps_and_nobody_is_forgotten(parked, stepctl, phone, tmp_path):
     alice = parked.rider("alice")
-    assert phone.imports(written(tmp_path, granted(stepctl, parked.folder, phone.asks()))).status == 0
+    phone.gets_access(stepctl, parked.folder)
     key, port = (parked.folder / "operator/token.jwk").read_bytes(), free_port()
     file = parked.folder / "vehicle.toml"
     text = file.read_text().replace('name = "car"', 'name = "Old Lady"').replace(f"port = {parked.port}", f"port = {port}")
@@ -837,7 +750,7 @@ def test_a_vehicle_changes_its_name_its_broker_and_its_steps_and_nobody_is_forgo
     assert alice.types("status").stdout == "left     closed\nrear     closed\n"
     code = stepctl("provision", "qr", "--vehicle", parked.folder, "--json").json["codes"][0]["content"]
     assert phone.imports("-", input=code.encode()).status == 0
-    assert phone.imports(written(tmp_path, granted(stepctl, parked.folder, phone.asks()))).status == 0
+    phone.gets_access(stepctl, parked.folder)
     assert phone.types("status").stdout == "left     closed\nrear     closed\n"
     again = stepctl("provision", "update", parked.folder, "--json")
     assert again.json["reissued"] == []
@@ -889,7 +802,7 @@ def test_a_fleet_renews_its_vehicles_certificates_without_their_keys(fleet, step
 
 def test_a_fleets_broker_moves_and_nobody_gets_new_keys(fleet, stepctl, phone, tmp_path):
     operator = fleet.folder / "fleet"
-    assert phone.imports(written(tmp_path, granted(stepctl, operator / "vehicles/car", phone.asks()))).status == 0
+    phone.gets_access(stepctl, operator / "vehicles/car")
     assert stepctl("provision", "token", operator / "vehicles/van", "--rider", "bob").status == 0
     fleet.port = free_port()
     moved = stepctl("operator", "move", operator, "--host", "127.0.0.1", "--port", fleet.port, "--json")
@@ -949,9 +862,8 @@ def test_a_vehicle_whose_keys_are_made_on_it_moves_and_the_operator_never_has_th
     stepd = (bus / "stepd.toml").read_text()
     (bus / "stepd.toml").write_text(stepd.replace("travel_s = 1.5", "travel_s = 0.2"))
     fleet.starts_stepd("bus")
-    access = granted(stepctl, fleet.folder / "fleet/vehicles/bus", phone.asks(), "--rider", "anna")
-    assert phone.imports(written(tmp_path, access)).status == 0
-    opened = phone.types("open", "--side", "left", "--radio", fleet.radio("bus"))
+    phone.gets_access(stepctl, fleet.folder / "fleet/vehicles/bus", "--rider", "anna")
+    opened = phone.opens(fleet.radio("bus"))
     assert (opened.status, opened.stdout) == (0, "the left step is open\n")
 
 
@@ -981,9 +893,10 @@ def test_one_of_a_list_is_shown_with_all_that_is_known_of_it(vehicle, stepctl):
     assert stepctl("operator", "tags", vehicle.folder).stderr == "no tags\n"
     vehicle.rider("alice")
     (token,) = stepctl("operator", "tokens", vehicle.folder, "--json").objects
-    one = stepctl("operator", "tokens", vehicle.folder, token["token"], "--json").json
+    one = stepctl("operator", "tokens", vehicle.folder, "--json", "--", token["token"]).json
     assert one == token | {"key": proto.thumbprint(vehicle.key("operator/token"))}
-    assert f"device   {grouped(token['device_key'])}" in stepctl("operator", "tokens", vehicle.folder, token["token"]).stdout
+    shown = stepctl("operator", "tokens", vehicle.folder, "--", token["token"]).stdout
+    assert f"device   {grouped(token['device_key'])}" in shown
     rider = stepctl("operator", "riders", vehicle.folder, "alice", "--json").json
     assert rider["entries"] == [token]
     car = stepctl("operator", "vehicles", vehicle.folder, "car", "--json").json
@@ -998,13 +911,13 @@ def test_one_of_a_list_is_shown_with_all_that_is_known_of_it(vehicle, stepctl):
 
 def test_a_revoked_riders_certificate_is_refused_by_the_broker_and_a_new_one_is_not(vehicle, stepctl, phone, tmp_path):
     alice = vehicle.rider("alice")
-    assert phone.imports(written(tmp_path, granted(stepctl, vehicle.folder, phone.asks(), "--for", "1h"))).status == 0
+    phone.gets_access(stepctl, vehicle.folder, "--for", "1h")
     # Of two tokens of a device one is taken back: the other still needs the broker.
     granted(stepctl, vehicle.folder, phone.asks(), "--for", "2h")
     first, second = (each["token"] for each in stepctl("operator", "tokens", vehicle.folder, "--json", "--rider", "anna").objects)
-    one = stepctl("operator", "revoke", vehicle.folder, "--token", second, "--json").json
+    one = stepctl("operator", "revoke", vehicle.folder, f"--token={second}", "--json").json
     assert one["is_list_new"] is False
-    assert stepctl("operator", "revoke", vehicle.folder, "--token", first, "--json").json["is_list_new"] is True
+    assert stepctl("operator", "revoke", vehicle.folder, f"--token={first}", "--json").json["is_list_new"] is True
     both = x509.load_pem_x509_crl((vehicle.folder / "tls/crl.pem").read_bytes())
     authority = x509.load_pem_x509_certificate((vehicle.folder / "tls/ca.pem").read_bytes())
     assert both.is_signature_valid(authority.public_key()) and len(list(both)) == 2
@@ -1013,7 +926,7 @@ def test_a_revoked_riders_certificate_is_refused_by_the_broker_and_a_new_one_is_
     vehicle.broker.signal(signal.SIGHUP)
     wait_until(lambda: phone.types("status").status == 77, "the broker lets the device in no more")
     assert alice.types("status").status == 0
-    assert phone.imports(written(tmp_path, granted(stepctl, vehicle.folder, phone.asks(), "--for", "3h"))).status == 0
+    phone.gets_access(stepctl, vehicle.folder, "--for", "3h")
     assert phone.types("status").status == 0
 
 

@@ -8,17 +8,18 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 import stepproto as proto
-from programs import STEPCTL, Stepctl, wait_until
+from devices import Device, granted
+from programs import STEPCTL, wait_until
 
 PASSPHRASE, OTHER = "correct horse battery", "staple ätna 99"
 QUESTION = b"passphrase of this device's key: "
 
 
-class Phone:
+class Guarded(Device):
+    """Its rider has the passphrase in a file."""
+
     def __init__(self, home, transcript):
-        home.mkdir()
-        self.home, self.stepctl = home, Stepctl(home, transcript)
-        self.key = home / ".config/stepctl/device/device.jwk"
+        super().__init__(home, transcript)
         transcript.secrets |= {PASSPHRASE: "passphrase", OTHER: "other passphrase"}
 
     def file(self, text: str, mode=0o600):
@@ -27,35 +28,28 @@ class Phone:
         file.chmod(mode)
         return file
 
-    def __call__(self, *arguments, passphrase: str | None = PASSPHRASE, **more):
+    def types(self, *arguments, passphrase: str | None = PASSPHRASE, **more):
         variables = {} if passphrase is None else {"STEPCTL_PASSPHRASE_FILE": str(self.file(passphrase + "\n"))}
-        return self.stepctl(*arguments, **variables, **more)
-
-    def enrolls(self, *arguments, **more):
-        made = self("enroll", "--name", "anna", *arguments, **more)
-        assert made.status == 0, made
-        return made.stdout.strip()
+        return super().types(*arguments, **variables, **more)
 
 
 @pytest.fixture
-def phone(tmp_path, transcript) -> Phone:
-    return Phone(tmp_path / "phone", transcript)
+def phone(tmp_path, transcript) -> Guarded:
+    return Guarded(tmp_path / "phone", transcript)
 
 
 @pytest.fixture
-def rider(phone, shared_vehicle, tmp_path) -> Phone:
-    request = phone.enrolls("--passphrase-file", phone.file(PASSPHRASE))
-    stepctl, access = shared_vehicle.stepctl, tmp_path / "access"
-    given = stepctl("provision", "token", shared_vehicle.folder, "--device", request, "--rider", tmp_path.name[-20:].strip("_"))
-    assert given.status == 0, given
-    access.write_text(given.stdout)
-    imported = phone("config", "import", access, "--yes", passphrase=None)
+def rider(phone, shared_vehicle, tmp_path) -> Guarded:
+    request = phone.asks("--passphrase-file", phone.file(PASSPHRASE))
+    name = tmp_path.name[-20:].strip("_")
+    access = granted(shared_vehicle.stepctl, shared_vehicle.folder, request, "--rider", name)
+    imported = phone.imports("-", input=access.encode(), passphrase=None)
     assert imported.status == 0, imported
     return phone
 
 
 def test_openssl_and_cryptography_read_the_key(phone):
-    request = phone.enrolls("--passphrase", input=f"{PASSPHRASE}\n".encode(), passphrase=None)
+    request = phone.asks("--passphrase", input=f"{PASSPHRASE}\n".encode(), passphrase=None)
     pem = phone.key.read_bytes()
     assert oct(phone.key.stat().st_mode & 0o777) == "0o600"
     assert pem.startswith(b"-----BEGIN ENCRYPTED PRIVATE KEY-----")
@@ -78,22 +72,22 @@ def test_openssl_and_cryptography_read_the_key(phone):
 
 def test_every_command_with_the_key_takes_the_passphrase(rider, shared_vehicle):
     for command in (["status"], ["doctor", "vehicle", "controller"], ["stop"]):
-        ended = rider(*command)
+        ended = rider.types(*command)
         assert ended.status == 0, ended
-    opened = rider("open", "--side", "right", "--radio", shared_vehicle.radio("right"))
+    opened = rider.types("open", "--side", "right", "--radio", shared_vehicle.radio("right"))
     assert (opened.status, opened.stdout) == (0, "the right step is open\n")
-    assert rider("close", "--side", "right", "--radio", shared_vehicle.radio("right")).status == 0
+    assert rider.types("close", "--side", "right", "--radio", shared_vehicle.radio("right")).status == 0
     # What needs no signature needs no passphrase.
     for command in ([], ["config", "show"]):
-        assert rider(*command, passphrase=None).status == 0
+        assert rider.types(*command, passphrase=None).status == 0
     # Whether it is known or not, a renewal is imported without it.
-    assert rider("enroll", passphrase=None).status == 77
+    assert rider.types("enroll", passphrase=None).status == 77
 
 
 def test_a_wrong_passphrase_is_one_line_and_nothing_is_sent(rider, shared_vehicle):
     before = shared_vehicle.published("left")
     for command in (["status"], ["open", "--side", "left", "--radio", shared_vehicle.radio("left")], ["enroll"]):
-        ended = rider(*command, passphrase=OTHER)
+        ended = rider.types(*command, passphrase=OTHER)
         assert ended.status == 77 and ended.error.endswith("device/device.jwk: the passphrase is wrong"), ended
         assert len(ended.stderr.splitlines()) == 1 and ended.stdout == ""
     assert shared_vehicle.published("left") == before
@@ -101,7 +95,7 @@ def test_a_wrong_passphrase_is_one_line_and_nothing_is_sent(rider, shared_vehicl
 
 def test_nobody_is_asked_where_nobody_can_answer(rider):
     for command in (["status"], ["enroll", "--no-input"]):
-        ended = rider(*command, passphrase=None)
+        ended = rider.types(*command, passphrase=None)
         assert ended.status == 77 and "nobody can be asked" in ended.error
         assert "STEPCTL_PASSPHRASE_FILE" in ended.stderr
     open_to_all = rider.stepctl("status", STEPCTL_PASSPHRASE_FILE=str(rider.file(PASSPHRASE, 0o644)))
@@ -156,11 +150,11 @@ def test_a_new_one_is_typed_twice(phone, on_terminal):
     assert status == 64 and b"two different passphrases" in said
     assert not phone.key.exists(), "nothing was made"
     assert enrolls(PASSPHRASE, PASSPHRASE)[0] == 0
-    assert phone("enroll", "--name", "anna").status == 0
+    assert phone.types("enroll", "--name", "anna").status == 0
 
 
 def test_it_can_be_set_changed_and_taken_away_and_the_key_stays(phone):
-    request = phone.enrolls(passphrase=None)
+    request = phone.asks(passphrase=None)
     assert phone.key.read_bytes().startswith(b'{"kty"')
 
     def key(text: str) -> dict:
@@ -172,18 +166,18 @@ def test_it_can_be_set_changed_and_taken_away_and_the_key_stays(phone):
         path.write_text(text + "\n")
         return path
 
-    set_ = phone.enrolls("--passphrase-file", file(PASSPHRASE), passphrase=None)
-    changed = phone.enrolls("--passphrase-file", file(OTHER), passphrase=PASSPHRASE)
-    assert phone("enroll", "--name", "anna", passphrase=PASSPHRASE).status == 77
+    set_ = phone.asks("--passphrase-file", file(PASSPHRASE), passphrase=None)
+    changed = phone.asks("--passphrase-file", file(OTHER), passphrase=PASSPHRASE)
+    assert phone.types("enroll", "--name", "anna", passphrase=PASSPHRASE).status == 77
     # The present one is needed for another.
     before = phone.key.read_bytes()
-    assert phone("enroll", "--name", "anna", "--passphrase-file", file(PASSPHRASE), passphrase=PASSPHRASE).status == 77
-    assert phone("enroll", "--name", "anna", "--no-passphrase", passphrase=PASSPHRASE).status == 77
+    assert phone.types("enroll", "--name", "anna", "--passphrase-file", file(PASSPHRASE), passphrase=PASSPHRASE).status == 77
+    assert phone.types("enroll", "--name", "anna", "--no-passphrase", passphrase=PASSPHRASE).status == 77
     assert phone.key.read_bytes() == before
-    gone = phone.enrolls("--no-passphrase", passphrase=OTHER)
+    gone = phone.asks("--no-passphrase", passphrase=OTHER)
     assert phone.key.read_bytes().startswith(b'{"kty"') and oct(phone.key.stat().st_mode & 0o777) == "0o600"
     assert key(request) == key(set_) == key(changed) == key(gone)
-    both = phone("enroll", "--no-passphrase", "--passphrase-file", file(OTHER), passphrase=None)
+    both = phone.types("enroll", "--no-passphrase", "--passphrase-file", file(OTHER), passphrase=None)
     assert both.status == 64
 
 
@@ -197,12 +191,12 @@ def test_a_descriptor_serves_as_a_file(phone):
     )
     os.close(reading)
     assert made.returncode == 0, made
-    assert phone("enroll", "--name", "anna").status == 0
+    assert phone.types("enroll", "--name", "anna").status == 0
 
 
 @pytest.mark.parametrize("damage", ["cut", "private", "public", "missing", "other"])
 def test_a_damaged_key_is_said(phone, damage):
-    phone.enrolls("--passphrase-file", phone.file(PASSPHRASE))
+    phone.asks("--passphrase-file", phone.file(PASSPHRASE))
     pem = phone.key.read_text()
     lines = pem.splitlines()
     end = lines.index("-----END ENCRYPTED PRIVATE KEY-----")
@@ -219,6 +213,6 @@ def test_a_damaged_key_is_said(phone, damage):
         text = other.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
         lines[end + 1 :] = text.decode().splitlines()
     phone.key.write_text("\n".join(lines) + "\n")
-    ended = phone("enroll", "--name", "anna")
+    ended = phone.types("enroll", "--name", "anna")
     assert ended.status in (77, 78) and ended.stdout == "" and len(ended.stderr.splitlines()) <= 2
     assert str(phone.key) in ended.error

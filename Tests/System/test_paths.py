@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from programs import REPOSITORY, STEPCTL, STEPD, Stepctl, can_mount
+from devices import Device, granted
+from programs import REPOSITORY, STEPCTL, STEPD, can_mount
 from terminal import Terminal
 
 ROOT = pytest.mark.skipif(
@@ -15,20 +16,10 @@ ROOT = pytest.mark.skipif(
 
 
 @pytest.fixture
-def phone(tmp_path, transcript) -> Stepctl:
-    """A rider's computer that knows nothing yet."""
-    home = tmp_path / "phone"
-    home.mkdir()
-    return Stepctl(home, transcript)
-
-
-@pytest.fixture
 def access(vehicle, phone, tmp_path) -> Path:
     """What the operator made for that computer."""
-    assert phone("enroll", "--name", "anna", "--output", tmp_path / "request").status == 0
-    made = vehicle.stepctl(
-        "provision", "token", vehicle.folder, "--device", tmp_path / "request", "-o", tmp_path / "access")
-    assert made.status == 0, made.stderr
+    phone.asks("--output", tmp_path / "request")
+    granted(vehicle.stepctl, vehicle.folder, tmp_path / "request", "-o", tmp_path / "access")
     return tmp_path / "access"
 
 
@@ -47,11 +38,11 @@ def test_a_newcomer_takes_two_commands_and_reads_little(stepctl):
 # --- A rider with a code ---
 
 
-def opens(phone: Stepctl, vehicle, answer: bytes, *source) -> tuple[int, str]:
+def opens(phone: Device, vehicle, answer: bytes, *source) -> tuple[int, str]:
     """Types one command on a terminal, and answers its one question."""
     named = [word for file in source for word in ("--import", file)]
     command = [STEPCTL, "open", "--radio", vehicle.radio("left"), *named]
-    with closing(Terminal(command, phone.environment)) as terminal:
+    with closing(Terminal(command, phone.stepctl.environment)) as terminal:
         terminal.waits_for(b"Trust it?")
         terminal.types(answer)
         status = terminal.ends()
@@ -63,15 +54,13 @@ def test_a_rider_with_access_opens_a_step_with_one_command(vehicle, phone, acces
     assert (status, shown.splitlines()[-1]) == (0, "the left step is open")
     assert "new: compare it with what the operator shows" in shown
     # From now on the vehicle is known.
-    again = phone("open", "--radio", vehicle.radio("left"))
+    again = phone.types("open", "--radio", vehicle.radio("left"))
     assert (again.status, again.lines) == (0, ["the left step is open"])
 
 
 def test_so_does_one_with_pictures_of_the_codes(vehicle, phone, access, tmp_path):
     drawn = tmp_path / "access.png"
-    made = vehicle.stepctl(
-        "provision", "token", vehicle.folder, "--device", tmp_path / "request", "-o", drawn)
-    assert made.status == 0, made.stderr
+    granted(vehicle.stepctl, vehicle.folder, tmp_path / "request", "-o", drawn)
     drawings = sorted(tmp_path.glob("access*.png"))
     status, shown = opens(phone, vehicle, b"y\n", *drawings)
     assert (status, shown.splitlines()[-1]) == (0, "the left step is open"), shown
@@ -80,26 +69,26 @@ def test_so_does_one_with_pictures_of_the_codes(vehicle, phone, access, tmp_path
 def test_who_does_not_trust_it_moves_nothing_and_keeps_nothing(vehicle, phone, access):
     status, shown = opens(phone, vehicle, b"n\n", access)
     assert (status, "not trusted; nothing was changed" in shown) == (1, True)
-    assert vehicle.is_unmoved() and not (phone.home / ".config/stepctl/vehicles").exists()
+    assert vehicle.is_unmoved() and not phone.vehicles.exists()
 
 
 def test_a_script_cannot_trust_by_accident(vehicle, phone, access):
-    ended = phone("open", "--import", access, "--json", "--radio", vehicle.radio("left"))
+    ended = phone.types("open", "--import", access, "--json", "--radio", vehicle.radio("left"))
     assert (ended.status, ended.outcome["outcome"]) == (66, "failed")
     assert f"hint: `stepctl config import {access} --yes` trusts it" in ended.stderr
-    assert vehicle.is_unmoved() and not (phone.home / ".config/stepctl/vehicles").exists()
+    assert vehicle.is_unmoved() and not phone.vehicles.exists()
 
 
 def test_a_code_without_access_opens_nothing_and_says_so_first(vehicle, phone, tmp_path):
     drawn = tmp_path / "car.png"
     made = vehicle.stepctl("provision", "qr", "--vehicle", vehicle.folder, "--output", drawn, "--size", "80")
     assert made.status == 0
-    ended = phone("open", "--import", drawn)
+    ended = phone.types("open", "--import", drawn)
     assert (ended.status, ended.error) == (
         78, "this is only the vehicle's code; you also need a token to move its steps")
-    assert not (phone.home / ".config/stepctl/vehicles").exists()
+    assert not phone.vehicles.exists()
     # `config import` knows a picture when it sees one.
-    added = phone("config", "import", drawn, "--yes")
+    added = phone.imports(drawn)
     assert added.status == 0, added.stderr
 
 
@@ -108,7 +97,7 @@ def test_a_code_without_access_opens_nothing_and_says_so_first(vehicle, phone, t
     (["--import", "none"], "cannot open none: No such file or directory"),
 ])
 def test_what_was_mistyped_is_said(phone, arguments, said):
-    ended = phone("open", *arguments)
+    ended = phone.types("open", *arguments)
     assert ended.status in (64, 66) and ended.error == said
 
 

@@ -5,8 +5,6 @@ import subprocess
 
 import pytest
 
-from adapter import Adapter
-from captures import HERE
 from programs import STEPCTL, STEPD
 
 
@@ -119,10 +117,9 @@ def test_a_closed_standard_stream_does_no_harm(vehicle, alice, closed):
 
 
 @pytest.mark.parametrize("closed", [">&-", "<&- >&-", "<&- >&- 2>&-"])
-def test_what_is_printed_nowhere_is_not_sent_to_the_radio(stepctl, tmp_path, closed):
-    with Adapter(tmp_path / "socket", "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90", {1: HERE}) as adapter:
-        shell = ("sh", "-c", f'exec "$0" "$@" {closed}')
-        ended = stepctl("scan", "--radio", adapter.radio, "--timeout", "3", prefix=shell)
+def test_what_is_printed_nowhere_is_not_sent_to_the_radio(stepctl, adapter, closed):
+    shell = ("sh", "-c", f'exec "$0" "$@" {closed}')
+    ended = stepctl("scan", "--radio", adapter.radio, "--timeout", "3", prefix=shell)
     assert ended.status == 74
     told = "stepctl: error: cannot write to standard output: Bad file descriptor\n"
     assert ended.stderr == ("" if "2>&-" in closed else told)

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from test_feed import OBJECT, frame
+from feeds import OBJECT, frame
 
 pyproj = pytest.importorskip("pyproj", reason="there is no pyproj: Tests/prepare.sh test installs it")
 

@@ -9,31 +9,14 @@ import pytest
 import attacks
 import client
 import stepproto as proto
-from peers import Witness
-from programs import STEPD
-
-
-def context(vehicle, witness) -> attacks.Context:
-    login = witness.login
-    return attacks.Context(
-        vehicle=vehicle.uuid,
-        majors=login.majors,
-        step="left",
-        encryption_key=login.encryption_key,
-        rider=attacks.Rider(login.device, login.token),
-        exchange=witness.exchange,
-        operator=vehicle.key("operator/token"),
-        beacons=getattr(vehicle, "beacons", {}),
-        labelled=getattr(vehicle, "labelled", {}),
-        tags=getattr(vehicle, "tags", {}),
-    )
+from peers import Witness, attackers
 
 
 @pytest.mark.parametrize("attack", attacks.RESERVING_ATTACKS, ids=str)
 def test_a_step_is_reserved_for_its_rider_and_not_moved_without_end(attack, vehicle, alice):
     bob = vehicle.rider("bob").peer
     with Witness(vehicle, alice.peer) as witness:
-        here = attacks.replace(context(vehicle, witness), other_rider=attacks.Rider(bob.device, bob.token))
+        here = attackers(witness, other_rider=attacks.Rider(bob.device, bob.token))
         payload, _ = attack.build(here)
         motions = vehicle.motions
         assert witness.exchange("left", payload)[-1]["refusal"] == {"code": attack.expected, "retry": True}
@@ -53,7 +36,7 @@ def test_a_policy_that_takes_no_copies(parked):
     parked.starts_all()
     alice = parked.rider("alice")
     with Witness(parked, alice.peer) as witness:
-        here = context(parked, witness)
+        here = attackers(witness)
         for attack in attacks.STRICT_ATTACKS:
             payload, _ = attack.build(here)
             assert witness.exchange("left", payload)[-1]["refusal"]["code"] == attack.expected, attack
@@ -73,7 +56,7 @@ def test_a_policy_that_asks_for_the_nearest_zone(parked):
     parked.gains_identifiers(proofs=["beacon", "nfc"], zone="immediate")
     parked.starts_all()
     with Witness(parked, parked.rider("alice").peer) as witness:
-        here = context(parked, witness)
+        here = attackers(witness)
         assert here.ask()["policy"] == {"proofs": ["beacon", "nfc"], "zone": "immediate", "static": True}
         for attack in attacks.NEAREST_ATTACKS:
             payload, _ = attack.build(here)
@@ -136,7 +119,7 @@ def test_a_secret_that_cannot_be_read_is_named(parked, name, text, message):
     parked.gains_identifiers()
     (parked.folder / name).write_text(text)
     parked.starts_broker()
-    stepd = parked.starts("stepd", STEPD, "--check", "--config", parked.folder / "stepd.toml").ends()
+    stepd = parked.checks()
     assert stepd.status == 78
     assert f"{name}: {message}" in stepd.stderr
 
@@ -147,6 +130,6 @@ def test_a_secret_that_cannot_be_read_is_named(parked, name, text, message):
 )
 def test_a_public_key_of_small_order_is_refused_where_a_file_names_it(parked, name, key):
     parked.edit(name, **{key: proto.base64url(bytes([1]) + bytes(31))})
-    ended = parked.starts("stepd", STEPD, "--check", "--config", parked.folder / "stepd.toml").ends()
+    ended = parked.checks()
     assert ended.status == 78
     assert f"{key}: " in ended.stderr and "32 bytes that are not a usable key" in ended.stderr

@@ -3,19 +3,20 @@
 A private node on loopback, as the user who runs the tests, with a name server (epmd) of its own.
 """
 
+import faulthandler
 import json
-import re
 import signal
 import subprocess
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 import client
+from devices import Device
+from fleets import Fleet
 from peers import Connection
 from programs import Running, wait_until
-from test_operator import Device, Fleet, granted, written
 from vehicle import free_port
 
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
@@ -49,15 +50,11 @@ class RabbitFleet(Fleet):
         environment = [f"{name}={value}" for name, value in variables.items()]
         self.runs("epmd", "env", *environment, "epmd")
         self.broker = self.runs("rabbitmq", "env", *environment, SERVER)
-        # Erlang takes its time on two busy cores.
+        # Erlang takes its time on two busy cores: no test hangs that waits for it.
+        faulthandler.cancel_dump_traceback_later()
         ready = lambda: "Server startup complete" in self.broker.stdout.read_text()  # noqa: E731
-        wait_until(ready, f"RabbitMQ starts; it said {self.broker.stderr.read_text()}", patience=120)
+        wait_until(ready, f"RabbitMQ starts; it said {self.broker.stderr.read_text()}", patience=300)
         return self.broker
-
-    def runs(self, name: str, *command) -> Running:
-        log = self.folder / f"{name}.log"
-        running = Running(list(command), log, self.stepctl.environment, self.stepctl.transcript)
-        return self.stack.enter_context(closing(running))
 
 
 @pytest.fixture(scope="module")
@@ -70,26 +67,15 @@ def fleet(stepctl, tmp_path_factory):
         yield fleet
 
 
-@pytest.fixture
-def phone(tmp_path, transcript) -> Device:
-    return Device(tmp_path / "phone", transcript)
-
-
-def opens(phone: Device, fleet, name: str):
-    return phone.types("open", "--side", "left", "--radio", fleet.radio(name))
-
-
 def test_from_a_request_to_a_step_that_moves_to_a_revocation_and_the_log(fleet, stepctl, phone, transcript, tmp_path):
     folder = fleet.folder / "fleet"
-    access = granted(stepctl, folder / "vehicles/car", phone.asks(), "--rider", "anna")
-    assert phone.imports(written(tmp_path, access)).status == 0
-    opened = opens(phone, fleet, "car")
+    phone.gets_access(stepctl, folder / "vehicles/car", "--rider", "anna")
+    opened = phone.opens(fleet.radio("car"))
     assert (opened.status, opened.stdout) == (0, "the left step is open\n")
     assert phone.types("status").lines == ["left     open", "right    closed"]
     assert phone.types("stop", "--side", "left").status == 0
     bert = Device(tmp_path / "bert", transcript)
-    access = granted(stepctl, folder / "vehicles/car", bert.asks(), "--rider", "bert")
-    assert bert.imports(written(tmp_path, access)).status == 0
+    bert.gets_access(stepctl, folder / "vehicles/car", "--rider", "bert")
     revoked = stepctl("operator", "revoke", folder, "--rider", "anna")
     assert revoked.status == 0, revoked
     # The broker reads what is revoked for each connection, without a signal.
@@ -103,15 +89,6 @@ def test_from_a_request_to_a_step_that_moves_to_a_revocation_and_the_log(fleet, 
     assert stepctl("operator", "log", folder, "--verify").status == 0
 
 
-def login(fleet, tmp_path, name: str, certificate: Path, key: Path) -> client.Vehicle:
-    """Somebody with that certificate, for Python."""
-    file = tmp_path / f"{name}.toml"
-    text = (fleet.folder / name / "vehicle.toml").read_text()
-    paths = f'ca = "{fleet.folder}/fleet/tls/ca.pem"\ncert = "{certificate}"\nkey = "{key}"'
-    file.write_text(re.sub(r'^ca = ".*"$', paths, text, flags=re.MULTILINE))
-    return client.Vehicle.read(str(file))
-
-
 def throws_out(login: client.Vehicle, act):
     """The broker ends the connection of a client that does this."""
     connection, ended = client.connection(login), []
@@ -123,17 +100,17 @@ def throws_out(login: client.Vehicle, act):
     connection.loop_stop()
 
 
-def test_a_certificate_for_one_vehicle_reaches_no_other_and_no_role_another(fleet, tmp_path):
+def test_a_certificate_for_one_vehicle_reaches_no_other_and_no_role_another(fleet):
     car, van = (fleet.folder / name for name in ("car", "van"))
-    own = login(fleet, tmp_path, "car", car / "tls/controller.pem", car / "tls/controller.key")
-    other = login(fleet, tmp_path, "van", van / "tls/controller.pem", van / "tls/controller.key")
+    own = fleet.login("car", car / "tls/controller.pem", car / "tls/controller.key")
+    other = fleet.login("van", van / "tls/controller.pem", van / "tls/controller.key")
     with Connection(own, f"{own.topic}/left/set_position", f"{own.topic}/operator") as connection:
         assert not any(code.is_failure for code in connection.granted)
     for topic in (f"{other.topic}/left/set_position", f"{own.topic}/left/status", "#"):
         throws_out(own, lambda connection, topic=topic: connection.subscribe(topic, qos=1))
     # What is not allowed is not taken: nobody hears it.
     operator = fleet.folder / "fleet/operator"
-    ear = login(fleet, tmp_path, "van", operator / "client.pem", operator / "client.key")
+    ear = fleet.login("van", operator / "client.pem", operator / "client.key")
     with Connection(ear, f"{other.topic}/left/status") as heard:
         while not heard.messages.empty():
             heard.messages.get()
@@ -173,7 +150,7 @@ def test_a_notice_outlives_a_restart_of_the_broker(fleet, stepctl):
     fleet.broker.stdout.unlink()
     fleet.starts_broker()
     operator = fleet.folder / "fleet/operator"
-    ear = login(fleet, Path(fleet.folder), "car", operator / "client.pem", operator / "client.key")
+    ear = fleet.login("car", operator / "client.pem", operator / "client.key")
     with Connection(ear, f"{ear.topic}/operator") as connection:
         message = connection.next()
         assert message.retain and message.payload.startswith(b"eyJ")

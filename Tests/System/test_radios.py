@@ -12,17 +12,10 @@ from pathlib import Path
 import pytest
 
 import captures
-from captures import AWAY, HEADER, HERE, heard, record, reports, written
+from captures import AWAY, HEADER, HERE, VEHICLE, VEHICLE_FILE, heard, record, reports, written
 from programs import AS_ANYBODY, PATIENCE, REPOSITORY, STEPCTL
 
-VEHICLE = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
 STRANGER = "00000000-0000-4000-8000-000000000000"
-
-VEHICLE_FILE = f"""
-name = "Rolling Chassis"
-uuid = "{VEHICLE}"
-steps = [{{ id = "left", side = "left", major = 1 }}, {{ id = "right", side = "right", major = 2 }}]
-"""
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,10 @@
 """SIGHUP: stepd reads tags and policy again, and nothing else happens. And `stepd --check`, which looks at dates."""
 
-import datetime
 import signal
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
 
+from certificates import reissue
 from programs import STEPD, Running
 from vehicle import TRAVEL_S
 
@@ -81,25 +79,6 @@ def test_a_list_of_tags_is_taken_over(vehicle, alice):
     assert alice.types("status").status == 0 and vehicle.stepd.lives
 
 
-def certificate(folder, days: float):
-    """Another certificate of the controller's, from the vehicle's own authority."""
-    authority = x509.load_pem_x509_certificate((folder / "tls/ca.pem").read_bytes())
-    signer = serialization.load_pem_private_key((folder / "operator/ca.key").read_bytes(), None)
-    key = serialization.load_pem_private_key((folder / "tls/controller.key").read_bytes(), None)
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, "controller")]))
-        .issuer_name(authority.subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=400))
-        .not_valid_after(now + datetime.timedelta(days=days))
-        .sign(signer, hashes.SHA256())
-    )
-    (folder / "tls/controller.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-
-
 @pytest.mark.parametrize(
     ("days", "status", "text"),
     [
@@ -109,7 +88,7 @@ def certificate(folder, days: float):
     ],
 )
 def test_check_tells_of_certificates_that_end(parked, stepctl, transcript, tmp_path, days, status, text):
-    certificate(parked.folder, days)
+    reissue(parked.folder, parked.folder / "tls/controller.pem", (-400, days))
     arguments = [STEPD, "--config", parked.folder / "stepd.toml", "--check"]
     ended = Running(arguments, tmp_path / "check.log", stepctl.environment, transcript).ends()
     said = text.format(parked.folder, "renew it: `stepctl provision renew DIR`")

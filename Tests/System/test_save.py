@@ -12,26 +12,20 @@ import pytest
 
 import captures
 from adapter import Adapter
-from captures import AWAY, HERE, event, heard, record
+from captures import AWAY, HERE, VEHICLE, VEHICLE_FILE, event, heard, record
 from programs import REPOSITORY, can_mount, wait_until
-
-VEHICLE = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
 
 
 @pytest.fixture
 def folder(tmp_path):
     """With a vehicle file that is enough to locate oneself."""
-    (tmp_path / "car.toml").write_text(
-        f'name = "Van"\nuuid = "{VEHICLE}"\n'
-        'steps = [{ id = "left", side = "left", major = 1 }, { id = "right", side = "right", major = 2 }]\n'
-    )
+    (tmp_path / "car.toml").write_text(VEHICLE_FILE)
     return tmp_path
 
 
 @pytest.fixture
-def adapter(folder):
-    with Adapter(folder / "socket", VEHICLE, {1: HERE, 2: AWAY}, spread=4) as adapter:
-        yield adapter
+def adapter(new_adapter) -> Adapter:
+    return new_adapter(spread=4)
 
 
 @pytest.fixture

@@ -5,18 +5,9 @@ import signal
 import pytest
 
 import captures
-from adapter import Adapter
-from captures import AWAY, HERE
+from captures import VEHICLE
 from programs import STEPCTL, wait_until
 from terminal import ENTER, LEAVE, Terminal
-
-VEHICLE = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
-
-
-@pytest.fixture
-def adapter(tmp_path):
-    with Adapter(tmp_path / "socket", VEHICLE, {1: HERE, 2: AWAY}) as adapter:
-        yield adapter
 
 
 @pytest.fixture

@@ -13,103 +13,9 @@ from pathlib import Path
 import pytest
 import websockets
 
-from programs import PATIENCE, REPOSITORY, wait_until
-from test_feed import OBJECT, frame
-
-PLACE = {"latitude": 48.7758, "longitude": 9.1829}
-
-
-class Authority:
-    """Certificates as the manual has them made: its commands, for other names."""
-
-    def __init__(self, folder: Path):
-        self.folder = folder
-        folder.mkdir()
-        page = (REPOSITORY / "man/stepctl-traffic-serve.1").read_text()
-        block = page.partition(".Ss Certificates")[2].partition(".Bd -literal")[2]
-        lines = [line.replace("\\e", "\\") for line in block.partition(".Ed")[0].splitlines()[1:]]
-        self.script = "\n".join(line.removeprefix("$ ") for line in lines)
-        subprocess.run(["sh", "-ec", self.script], cwd=folder, check=True, capture_output=True)
-
-    def issue(self, file: str, name: str, *extra: str, days: str = "2") -> tuple[Path, Path]:
-        """Another one from this authority."""
-        certificate, key = self.folder / f"{file}.pem", self.folder / f"{file}.key"
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", days,
-             "-CA", self.folder / "ca.pem", "-CAkey", self.folder / "ca.key", "-subj", name, *extra, "-addext",
-             "basicConstraints=critical,CA:FALSE", "-keyout", key, "-out", certificate],
-            check=True, capture_output=True)
-        return certificate, key
-
-    def revokes(self, *names: str) -> bytes:
-        """Its list of revoked certificates, as openssl writes it: with those of before, and these."""
-        (self.folder / "index.txt").touch()
-        settings = self.folder / "ca.cnf"
-        settings.write_text("[ca]\ndefault_ca = one\n[one]\ndatabase = index.txt\ndefault_md = sha256\n"
-                            "default_crl_days = 1\nunique_subject = no\n")
-        command = ["openssl", "ca", "-config", "ca.cnf", "-cert", "ca.pem", "-keyfile", "ca.key"]
-        for name in names:
-            subprocess.run([*command, "-revoke", f"{name}.pem"], cwd=self.folder, check=True, capture_output=True)
-        return subprocess.run([*command, "-gencrl"], cwd=self.folder, check=True, capture_output=True).stdout
-
-    def files(self, name: str) -> tuple[Path, Path]:
-        return self.folder / f"{name}.pem", self.folder / f"{name}.key"
-
-    def context(self, name: str | None) -> ssl.SSLContext:
-        context = ssl.create_default_context(cafile=self.folder / "ca.pem")
-        if name:
-            context.load_cert_chain(*self.files(name))
-        return context
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory) -> Authority:
-    authority = Authority(tmp_path_factory.mktemp("ca") / "ca")
-    authority.issue("third", "/CN=publisher:S3")
-    return authority
-
-
-@pytest.fixture
-def serve(stepctl, authority, tmp_path):
-    """Starts bridges, which end with the test."""
-    with contextlib.ExitStack() as stack:
-        count = 0
-
-        def start(*arguments, by=authority, **options):
-            nonlocal count
-            count += 1
-            certificate, key = by.files("bridge")
-            bridge = stepctl.start(
-                tmp_path / f"bridge{count}.log", "traffic", "serve", "--ca", by.folder / "ca.pem", "--cert",
-                certificate, "--key", key, "--port", "0", "--address", "127.0.0.1", "--json", *arguments, **options)
-            stack.callback(bridge.close)
-            bridge.port = int(bridge.says("listening at port ").rpartition(" ")[2])
-            return bridge
-
-        yield start
-
-
-def counts(bridge) -> dict:
-    """What it says at its end."""
-    bridge.process.terminate()
-    ended = bridge.ends()
-    assert ended.status == 0, ended
-    return ended.objects[-1]
-
-
-def location(**members) -> str:
-    return json.dumps(PLACE | {"timestamp": time.time(), "locationAccuracy": 5, "course": -1, "speed": -1,
-                               "speedAccuracy": -1} | members)
-
-
-def connect(bridge, authority, name, path="/traffic", **options):
-    return websockets.connect(
-        f"wss://localhost:{bridge.port}{path}", ssl=authority.context(name), compression=None, max_size=1 << 21, **options)
-
-
-def run(what):
-    return asyncio.run(asyncio.wait_for(what, PATIENCE))
-
+from feeds import OBJECT, frame
+from programs import PATIENCE, wait_until
+from serving import Authority, connect, counts, location, masked, raw, run
 
 def closes(bridge, authority, name, path, message) -> tuple[int, str]:
     """With what it answers a message."""
@@ -157,22 +63,25 @@ def test_a_frame_goes_from_publisher_to_client_with_four_stamps(serve, authority
     assert said["received"] == 2 and said["sent"] >= 1 and said["refused"] == 0 and said["dropped"] == 0
 
 
-def test_it_stops_five_seconds_after_the_last_place(serve, authority):
-    bridge = serve()
+def test_it_stops_five_seconds_after_the_last_place(serve, authority, hasty):
+    bridge = serve(**hasty(2))
 
     async def listen():
         async with connect(bridge, authority, "client") as client, \
                 connect(bridge, authority, "publisher", "/publish/S1") as publisher:
-            began = time.monotonic()
             await client.send(location())
-            last = began
-            while time.monotonic() < began + 6.5:
+            # By the bridge's clock, on which two seconds pass in one.
+            ages, nothing_came = [], 0
+            while nothing_came < 10:
                 await publisher.send(json.dumps(frame()))
-                await asyncio.sleep(0.05)
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(client.recv(), 0.05)
-                    last = time.monotonic()
-            assert 4.5 < last - began < 5.5
+                await asyncio.sleep(0.08)
+                try:
+                    stamps = json.loads(await asyncio.wait_for(client.recv(), 0.1))["bridge"]
+                    ages.append(stamps["sent"] - stamps["echoReceived"])
+                    nothing_came = 0
+                except TimeoutError:
+                    nothing_came += 1
+            assert len(ages) > 5 and 4 < ages[-1] < 5.1, ages
             # And goes on with the next one.
             await client.send(location())
             await publisher.send(json.dumps(frame()))
@@ -456,27 +365,6 @@ def test_who_tells_its_place_too_often_is_sent_away(serve, authority):
     assert counts(bridge)["refused"] == 1
 
 
-def masked(opcode: int, payload: bytes = b"") -> bytes:
-    """A frame of a client whose mask changes nothing."""
-    head = bytes([opcode, 0x80 | len(payload)]) if len(payload) < 126 else \
-        bytes([opcode, 0xFE]) + len(payload).to_bytes(2, "big") if len(payload) < 65536 else \
-        bytes([opcode, 0xFF]) + len(payload).to_bytes(8, "big")
-    return head + bytes(4) + payload
-
-
-def raw(bridge, authority, name, path) -> ssl.SSLSocket:
-    """A connection that is a WebSocket already, for bytes that no library would send."""
-    plain = socket.create_connection(("localhost", bridge.port), 10)
-    tls = authority.context(name).wrap_socket(plain, server_hostname="localhost")
-    tls.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
-    answer = b""
-    while b"\r\n\r\n" not in answer:
-        answer += tls.recv(1)
-    assert b" 101 " in answer
-    return tls
-
-
 LARGE = json.dumps(frame(section="S2")).ljust(1 << 20).encode()
 FLOODS = {
     "long frames": (masked(0x81, LARGE), b""),
@@ -491,18 +379,18 @@ FLOODS = {
 def test_a_publisher_that_floods_is_sent_away_and_delays_nobody(serve, authority, kind):
     bridge = serve()
     flood, first = FLOODS[kind]
-    delays, ended = [], {"bytes": 0}
+    delays, ended = [], {"bytes": 0, "sent away": False}
 
     def attack():
         with raw(bridge, authority, "publisher", "/publish/S2") as tls:
             begin = time.monotonic()
             try:
                 tls.sendall(first)
-                while time.monotonic() < begin + 20:
+                while time.monotonic() < begin + 60:
                     tls.sendall(flood)
                     ended["bytes"] += len(flood)
             except OSError:
-                pass
+                ended["sent away"] = True
             ended["after"] = time.monotonic() - begin
 
     async def play():
@@ -524,11 +412,12 @@ def test_a_publisher_that_floods_is_sent_away_and_delays_nobody(serve, authority
             listening.cancel()
             await attacking
 
-    asyncio.run(asyncio.wait_for(play(), 40))
-    # 5 s until it is looked at, and 3 s in which it does not say farewell. A slow machine cannot flood that much.
+    asyncio.run(asyncio.wait_for(play(), 90))
+    # A slow machine cannot flood that much.
     is_flood = ended["bytes"] / ended["after"] > 20e6 or kind in ("long frames", "many frames")
-    assert ended["after"] < 14 or not is_flood, ended
-    assert sorted(delays)[len(delays) * 9 // 10] < 0.3, delays
+    assert ended["sent away"] or not is_flood, ended
+    # Who waited for the end of the flood would wait for more than five seconds: so long it is looked at.
+    assert sorted(delays)[len(delays) * 9 // 10] < 2, delays
     assert counts(bridge)["refused"] == 1 or not is_flood
 
 
@@ -587,7 +476,8 @@ def test_a_slow_client_gets_the_newest_frame_and_delays_nobody(serve, authority)
                 await publisher.send(json.dumps(frame(vehicles=objects)))
                 await asyncio.sleep(0.02)
             listening.cancel()
-            assert len(delays) > 40 and sorted(delays)[len(delays) // 2] < 0.1
+            # The other one has read nothing yet.
+            assert len(delays) > 40 and sorted(delays)[len(delays) // 2] < 1
             slow.transport.resume_reading()
             numbers = [0]
             while numbers[-1] <= 80:
@@ -603,8 +493,8 @@ def test_a_slow_client_gets_the_newest_frame_and_delays_nobody(serve, authority)
     assert counts(bridge)["dropped"] > 10
 
 
-def test_who_answers_no_ping_is_disconnected(serve, authority):
-    bridge = serve()
+def test_who_answers_no_ping_is_disconnected(serve, authority, hasty):
+    bridge = serve(**hasty(4))
 
     async def freeze():
         async with connect(bridge, authority, "client", close_timeout=0.1) as client:
@@ -617,20 +507,13 @@ def test_who_answers_no_ping_is_disconnected(serve, authority):
     asyncio.run(freeze())
 
 
-@pytest.fixture
-def hasty(tmp_path) -> Path:
-    library, source = tmp_path / "hasty.so", Path(__file__).with_name("hasty.c")
-    subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source, "-ldl"], check=True)
-    return library
-
-
 def test_a_clock_that_is_set_sends_nobody_away(serve, authority, hasty):
-    bridge = serve(prefix=("env", f"LD_PRELOAD={hasty}", "LEAP=3600"))
+    bridge = serve(**hasty(3), LEAP=3600)
 
     async def wait():
         async with connect(bridge, authority, "client") as client:
-            # It looks at each connection every 5 s.
-            await asyncio.sleep(6)
+            # Its clock is set after 2 s, and it looks at each connection every 5 s, of which three pass in one of ours.
+            await asyncio.sleep(7 / 3)
             await client.send(location())
             await asyncio.sleep(0.2)
             assert client.state is websockets.State.OPEN
@@ -640,7 +523,7 @@ def test_a_clock_that_is_set_sends_nobody_away(serve, authority, hasty):
 
 def test_who_says_nothing_for_a_minute_is_sent_away(serve, authority, hasty):
     """A bridge for which time passes ten times as fast."""
-    bridge = serve(prefix=("env", f"LD_PRELOAD={hasty}", "HASTE=10"))
+    bridge = serve(**hasty(10))
 
     async def wait():
         async with (connect(bridge, authority, "client") as silent, connect(bridge, authority, "client") as talker,
@@ -652,7 +535,7 @@ def test_who_says_nothing_for_a_minute_is_sent_away(serve, authority, hasty):
                     await talker.send(location())
                     told += 1
                 await asyncio.sleep(0.05)
-            assert 5.5 < time.monotonic() - begin < 15
+            assert time.monotonic() - begin > 5.5
             await asyncio.wait_for(publisher.wait_closed(), 5)
             for each in (silent, publisher):
                 assert (each.close_code, each.close_reason) == (1001, "idle")
@@ -716,8 +599,8 @@ def test_a_recording_is_replayed_as_if_it_were_now(serve, authority, stepctl, tm
     told = stepctl("traffic", "delay", "--feed", f"wss://localhost:{bridge.port}/traffic", "--at", "48.7758,9.1829",
                    "--ca", authority.folder / "ca.pem", "--cert", certificate, "--key", key, "--for", "5", "--json").json
     # Over the end of the recording, too.
-    assert told["count"] > 100 and told["dropped"] <= 2
-    assert told["p50_ms"] == pytest.approx(200, abs=30 + told["uncertainty_ms"])
+    assert told["count"] > 100 and told["dropped"] <= told["count"] // 20
+    assert told["p50_ms"] == pytest.approx(200, abs=60 + told["uncertainty_ms"])
     assert abs(told["clock_offset_ms"]) < 1 + told["uncertainty_ms"]
 
 

@@ -1,7 +1,5 @@
-"""`stepd --servo`: a technician leads a step's servo, notes its ends and tries them. Servos are channels of a PWM chip of
-files; what each was told, and when, is written by slow.c, which is loaded before stepd."""
+"""`stepd --servo`: a technician leads a step's servo, notes its ends and tries them."""
 
-import itertools
 import json
 import random
 import signal
@@ -11,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from programs import STEPD, wait_until
+from programs import HURRIED, STEPD, Running, wait_until
+from pwm import Servos, longest_stride
 
-FRAME = 20_000_000  # ns
 # The slowest motion that stepd makes, between its usual ends, in one frame; and a nanosecond of rounding.
 LONGEST_STRIDE = 1_000_000 * 0.02 / 20 / 0.75 + 1
 INPUTS = """
@@ -25,34 +23,26 @@ end_open = { source = "file:end_open", debounce_ms = 0 }
 """
 
 
-class Bench:
+class Bench(Servos):
     """A vehicle with two servos that are held at 1500 µs, as stepd leaves them."""
 
     def __init__(self, vehicle, library: Path):
-        self.vehicle, self.library = vehicle, library
-        self.chip, self.log = vehicle.folder / "pwm/pwmchip0", vehicle.folder / "writes"
+        super().__init__(vehicle, library)
         self.file = vehicle.folder / "stepd.toml"
         for channel in (0, 1):
             self.holds(channel, 1_500_000)
-        vehicle.edit("stepd.toml", root="pwm")
 
-    def holds(self, channel: int, pulse: int):
-        (self.chip / f"pwm{channel}").mkdir(parents=True, exist_ok=True)
-        for name, value in (("period", FRAME), ("duty_cycle", pulse), ("enable", int(pulse > 0))):
-            (self.chip / f"pwm{channel}" / name).write_text(f"{value}\n")
+    @property
+    def command(self) -> list:
+        variables = [f"{name}={value}" for name, value in self.variables.items()]
+        return ["env", *variables, STEPD, "--config", self.file, "--servo", "left"]
 
-    def command(self, *arguments, **environment) -> list:
-        variables = {"LD_PRELOAD": self.library, "WRITES": self.log} | environment
-        variables = [f"{name}={value}" for name, value in variables.items()]
-        return ["env", *variables, STEPD, "--config", self.file, "--servo", "left", *arguments]
-
-    def starts(self, **environment):
-        return self.vehicle.starts("stepd", *self.command(**environment), stdin=subprocess.PIPE)
+    def starts(self) -> Running:
+        return self.vehicle.starts("stepd", *self.command, stdin=subprocess.PIPE)
 
     def types(self, lines: str, status: int = 0, timeout: float = 120):
-        ended = subprocess.run(
-            self.command(), input=lines.encode(), capture_output=True, timeout=timeout, env=self.vehicle.stepctl.environment
-        )
+        command, environment = [*HURRIED, *self.command], self.vehicle.stepctl.environment
+        ended = subprocess.run(command, input=lines.encode(), capture_output=True, timeout=timeout, env=environment)
         assert ended.returncode == status, ended
         return ended.stdout.decode().splitlines(), ended.stderr.decode()
 
@@ -67,12 +57,9 @@ class Bench:
         new.rename(self.vehicle.folder / name)
 
     @property
-    def writes(self) -> list[tuple[float, int]]:
-        lines = [line.split() for line in self.log.read_text().splitlines()] if self.log.exists() else []
-        return [(float(at), int(value)) for at, path, value in lines if "/pwm0/" in path and int(value)]
-
-    def value(self, name: str, channel: int = 0) -> int:
-        return int((self.chip / f"pwm{channel}" / name).read_text().strip() or -1)
+    def pulses(self) -> list[int]:
+        """What the left step's servo was told, in nanoseconds."""
+        return [value for _, value in self.writes()]
 
     @property
     def journal(self) -> dict:
@@ -80,18 +67,15 @@ class Bench:
 
     def is_gentle(self, first: int = 1_500_000):
         """No pulse is further from the one before than in the slowest motion, and none leaves 500 to 2500 µs."""
-        pulses = [first, *(value for _, value in self.writes)]
-        assert all(abs(b - a) <= LONGEST_STRIDE for a, b in itertools.pairwise(pulses))
+        pulses = [first, *self.pulses]
+        assert longest_stride(pulses) <= LONGEST_STRIDE
         assert all(500_000 <= value <= 2_500_000 for value in pulses)
         assert self.value("duty_cycle", 1) == 1_500_000 and self.value("enable", 1) == 1, "the other servo's"
 
 
 @pytest.fixture
-def bench(new_vehicle, tmp_path):
-    library = tmp_path / "slow.so"
-    source = Path(__file__).with_name("slow.c")
-    subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source], check=True)
-    return Bench(new_vehicle("car", "--servo", "pwm"), library)
+def bench(new_vehicle, preloaded):
+    return Bench(new_vehicle("car", "--servo", "pwm"), preloaded("slow"))
 
 
 # --- Lines ---
@@ -114,7 +98,7 @@ def test_the_ends_are_found_and_written_and_the_rest_of_the_file_stays(bench):
     expected = left.replace("closed_us = 1000", "closed_us = 1460").replace("open_us = 2000", "open_us = 1530")
     assert bench.file.read_text() == f"{expected}[servo.steps.right]{right}"
     bench.is_gentle()
-    assert bench.writes[-1][1] == 1_530_000
+    assert bench.pulses[-1] == 1_530_000
     assert bench.value("enable") == 0
     assert bench.journal["left"] == {"position": "open"}, "it was let go where the file has it open"
 
@@ -133,7 +117,7 @@ def test_who_moves_nothing_changes_nothing(bench):
         "left: nobody knows where the servo is: find turns it to its middle, in 20 s",
         "left: the servo is let go",
     ]
-    assert bench.writes == [] and bench.value("enable") == 0
+    assert bench.pulses == [] and bench.value("enable") == 0
     assert bench.journal["left"] == {"position": "close"}
 
 
@@ -142,13 +126,13 @@ def test_a_servo_that_is_not_driven_is_turned_by_single_pulses_only(bench):
     running = bench.starts()
     running.process.stdin.write(b"find\n")
     running.process.stdin.flush()
-    wait_until(lambda: len(bench.writes) >= 4, "four single pulses")
+    wait_until(lambda: len(bench.pulses) >= 4, "four single pulses")
     enabled = [bench.value("enable") == 1 for _ in range(200) if time.sleep(0.005) is None]
     assert sum(enabled) / len(enabled) < 0.2
     running.signal(signal.SIGINT)
     assert running.ends().status == -signal.SIGINT
     assert bench.value("enable") == 0
-    assert {value for _, value in bench.writes} == {1_500_000}
+    assert set(bench.pulses) == {1_500_000}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +153,7 @@ def test_a_line_that_is_no_order_ends_it_and_nothing_moves(bench, lines, error):
     assert errors.splitlines()[0] == f"stepd: error: {error}"
     assert errors.splitlines()[1].startswith("hint: orders are ")
     assert output[-1] == "left: the servo is let go"
-    assert bench.writes == [] and bench.value("enable") == 0
+    assert bench.pulses == [] and bench.value("enable") == 0
 
 
 @pytest.mark.parametrize(
@@ -186,23 +170,23 @@ def test_what_cannot_be_done_ends_a_script(bench, lines, error):
     _, errors = bench.types(lines, status=1)
     assert errors.startswith(f"stepd: error: {error}\n" if error else "stepd: error: not written: ")
     assert bench.file.read_text() == before
-    assert bench.writes == [] and bench.value("enable") == 0
+    assert bench.pulses == [] and bench.value("enable") == 0
 
 
 def test_a_stop_waits_for_nothing_and_voids_what_was_typed_before(bench):
     running = bench.starts()
     running.process.stdin.write(b"2400\n600\nopen\n")
     running.process.stdin.flush()
-    wait_until(lambda: len(bench.writes) > 50, "it moves")
+    wait_until(lambda: len(bench.pulses) > 50, "it moves")
     running.process.stdin.write(b"stop\n")
     running.process.stdin.flush()
     wait_until(lambda: "left: stopped at" in running.stdout.read_text(), "it stops")
-    count = len(bench.writes)
+    count = len(bench.pulses)
     running.process.stdin.write(b"quit\n")
     running.process.stdin.close()
     ended = running.ends()
     assert ended.status == 0 and "open is" not in ended.stdout
-    assert len(bench.writes) == count
+    assert len(bench.pulses) == count
     bench.is_gentle()
 
 
@@ -212,8 +196,8 @@ def test_an_input_holds_it_at_once_and_lost_ones_too(bench):
         running = bench.starts()
         running.process.stdin.write(b"1300\n" if name == "clear" else b"1700\n")
         running.process.stdin.flush()
-        before = len(bench.writes)
-        wait_until(lambda: len(bench.writes) > before + 30, "it moves")
+        before = len(bench.pulses)
+        wait_until(lambda: len(bench.pulses) > before + 30, "it moves")
         if name == "clear":
             bench.senses(name, 0)
         else:
@@ -222,7 +206,7 @@ def test_an_input_holds_it_at_once_and_lost_ones_too(bench):
         assert ended.status == 1
         assert ended.error in ("something is in the way", "the enable input is lost")
         assert bench.value("enable") == 0
-        bench.holds(0, bench.writes[-1][1])
+        bench.holds(0, bench.pulses[-1])
         bench.senses(name, 1)
     bench.senses("clear", 0)
     _, errors = bench.types("1600\n", status=1)
@@ -236,7 +220,7 @@ def test_the_test_tells_what_the_switches_see(bench):
     running = bench.starts()
     running.process.stdin.write(b"test\n")
     running.process.stdin.flush()
-    wait_until(lambda: bench.writes and bench.writes[-1][1] >= 1_501_000, "it goes")
+    wait_until(lambda: bench.pulses and bench.pulses[-1] >= 1_501_000, "it goes")
     bench.senses("end_open", 1)
     wait_until(lambda: "open end" in running.stdout.read_text(), "it has seen the open end")
     bench.senses("end_open", 0)
@@ -262,7 +246,7 @@ def test_it_never_fights_a_running_stepd(bench):
         f"stepd: error: stepd runs and has the servos: it uses {vehicle.folder}/journal.json\n"
         "hint: stop it first: `systemctl stop stepd`\n"
     )
-    assert bench.writes == []
+    assert bench.pulses == []
     vehicle.stepd.close()
     running = bench.starts()
     wait_until(lambda: "nobody knows" in running.stdout.read_text(), "it is ready")
@@ -289,7 +273,7 @@ def test_what_is_wrong_is_said_before_anything_is_set_up(bench):
         )
         assert ended.returncode == status, ended
         assert error is None or f"stepd: error: {error}" in ended.stderr.decode()
-    assert bench.writes == [] and bench.value("enable") == 1
+    assert bench.pulses == [] and bench.value("enable") == 1
 
 
 def test_a_channel_that_is_not_there_is_told(bench):
@@ -316,7 +300,7 @@ def test_the_simulated_servo_can_be_led_too(parked):
 
 @pytest.fixture
 def keys(bench, on_terminal):
-    terminal = on_terminal(bench.command())
+    terminal = on_terminal([*HURRIED, *bench.command])
     terminal.waits_for("held at 1500 µs".encode())
     return terminal
 
@@ -343,14 +327,14 @@ def test_keys_lead_it_and_q_lets_it_go(bench, keys):
 
 def test_control_c_in_a_motion_leaves_it_released(bench, keys):
     keys.types(b"\x1b[A" * 30)
-    wait_until(lambda: len(bench.writes) > 30, "it moves")
+    wait_until(lambda: len(bench.pulses) > 30, "it moves")
     keys.types(b"\x03")
     assert keys.ends() == -signal.SIGINT
     assert bench.value("enable") == 0
     assert keys.shows_what_is_typed
-    count = len(bench.writes)
+    count = len(bench.pulses)
     time.sleep(0.3)
-    assert len(bench.writes) == count
+    assert len(bench.pulses) == count
     assert bench.journal["left"] == {"position": "unknown", "fault": "interrupted"}
     bench.is_gentle()
 
@@ -358,12 +342,12 @@ def test_control_c_in_a_motion_leaves_it_released(bench, keys):
 @pytest.mark.parametrize("key", [b" ", b"x", b"\x1b", "ö".encode(), b"\x00"], ids=repr)
 def test_any_other_key_stops_it(bench, keys, key):
     keys.types(b"\x1b[B" * 3)
-    wait_until(lambda: len(bench.writes) > 20, "it moves")
+    wait_until(lambda: len(bench.pulses) > 20, "it moves")
     keys.types(key)
     keys.waits_for(b"stopped at ")
-    count = len(bench.writes)
+    count = len(bench.pulses)
     time.sleep(0.3)
-    assert len(bench.writes) == count and bench.value("enable") == 1, "it is held"
+    assert len(bench.pulses) == count and bench.value("enable") == 1, "it is held"
     keys.types(b"q")
     assert keys.ends() == 0
 
@@ -382,5 +366,5 @@ def test_no_keys_make_it_faster_than_the_slowest_motion(bench, keys, seed):
     keys.types(b"q")
     assert keys.ends() == 0
     bench.is_gentle()
-    assert len(bench.writes) > 30
+    assert len(bench.pulses) > 30
     assert bench.value("enable") == 0

@@ -4,7 +4,6 @@ import json
 import re
 import signal
 
-import pytest
 
 from captures import AWAY, HERE
 from peers import Witness

@@ -48,9 +48,7 @@ def manager(tmp_path):
 
 
 def starts(vehicle, manager, **variables):
-    variables |= {"NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": 1_000_000}
-    command = ("env", *(f"{name}={value}" for name, value in variables.items()))
-    return vehicle.starts("stepd", *command, STEPD, "--config", vehicle.folder / "stepd.toml")
+    return vehicle.launches_stepd(NOTIFY_SOCKET=manager.path, WATCHDOG_USEC=1_000_000, **variables)
 
 
 def test_systemd_hears_that_it_runs_lives_and_ends(parked, manager):
@@ -60,7 +58,8 @@ def test_systemd_hears_that_it_runs_lives_and_ends(parked, manager):
     manager.hears("STATUS=cannot connect")
     parked.starts_broker()
     manager.hears("STATUS=connected to localhost")
-    assert 3 <= manager.listens(1.05).count("WATCHDOG=1") <= 5
+    # Four times in the time that systemd waits; a busy machine only makes it fewer.
+    assert 6 <= manager.listens(3).count("WATCHDOG=1") <= 13
     stepd.signal(signal.SIGTERM)
     manager.hears("STOPPING=1")
     assert stepd.ends().status == 0

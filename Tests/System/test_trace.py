@@ -11,8 +11,7 @@ import pictures
 from chip import Chip
 from ntag424 import NTAG424
 from programs import STEPCTL
-from test_dynamic_tags import Operator
-from test_tags import label, written
+from tags import TagMaker, label, written
 from type2 import Type2
 
 NFC = pytest.mark.skipif(libnfc.missing() is not None, reason=f"there is no {libnfc.missing()}")
@@ -64,7 +63,7 @@ def test_a_tag_that_anybody_can_read_is_shown_whole(stepctl, file_vehicle):
 def test_no_key_of_a_dynamic_tag_and_nothing_made_with_one_is_shown(parked, stepctl):
     """Also what an answer proves once: somebody may send this to someone who is asked for help."""
     with Chip(NTAG424()) as chip:
-        operator = Operator(parked, chip)
+        operator = TagMaker(parked, chip)
         made = operator.provisions("-vv")
         assert made.status == 0, made.stderr
         given = ("--by", "nfc", "--nfc", chip.connection, "--vehicle", parked.folder / "vehicle.toml")

@@ -8,27 +8,15 @@ import time
 import pytest
 
 import captures
-from adapter import Adapter
-from captures import AWAY, HERE
+from captures import VEHICLE, VEHICLE_FILE
 from programs import PATIENCE, STEPCTL, wait_until
 from terminal import ENTER, LEAVE, Terminal
-
-VEHICLE = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
-
-
-@pytest.fixture
-def adapter(tmp_path):
-    with Adapter(tmp_path / "socket", VEHICLE, {1: HERE, 2: AWAY}) as adapter:
-        yield adapter
 
 
 @pytest.fixture
 def watch(adapter, on_terminal, tmp_path):
     """Starts `locate --watch` on a terminal, which closes before the adapter does."""
-    (tmp_path / "car.toml").write_text(
-        f'name = "Van"\nuuid = "{VEHICLE}"\n'
-        'steps = [{ id = "left", side = "left", major = 1 }, { id = "right", side = "right", major = 2 }]\n'
-    )
+    (tmp_path / "car.toml").write_text(VEHICLE_FILE)
 
     def start(*arguments, prefix=(), radio=None, **more) -> Terminal:
         command = [*prefix, STEPCTL, "locate", "--watch", "--vehicle", tmp_path / "car.toml"]

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from feeds import OBJECT, frame, once, steady
 from programs import STEPCTL, wait_until
-from test_feed import OBJECT, bridge, frame, once, steady  # noqa: F401 (a fixture)
 
 # A vehicle that points to the east, with a step at each side.
 SCENE = {

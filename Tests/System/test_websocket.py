@@ -19,9 +19,10 @@ import time
 
 import pytest
 
+from certificates import self_signed
+from feeds import frame
 from programs import BINARIES
-from test_feed import certificate, frame
-from test_serve import PLACE, authority, masked, raw, serve  # noqa: F401: fixtures
+from serving import PLACE, masked, raw
 
 TEXT, BINARY, CLOSE, PING, PONG = 0x1, 0x2, 0x8, 0x9, 0xA
 FIN = 0x80
@@ -283,7 +284,7 @@ def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("raw")
 
     class Server:
-        certificate, key = certificate(folder, "localhost")
+        certificate, key = self_signed(folder, "localhost")
         sends, bytewise = b"", False
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 

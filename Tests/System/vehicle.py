@@ -33,6 +33,31 @@ def free_port() -> int:
         return port
 
 
+def edit(file: Path, **values):
+    """Gives keys in a TOML file other values; each must be there already."""
+    text = file.read_text()
+    for key, value in values.items():
+        text, count = re.subn(rf"^{key} = .*$", f"{key} = {json.dumps(value)}", text, flags=re.MULTILINE)
+        assert count, f"{file} has no {key}"
+    file.write_text(text)
+
+
+def keep_user(configuration: Path):
+    """A broker that root starts would become a user who cannot reach a test's folder."""
+    text = re.sub(r"^user .*$", "", configuration.read_text(), flags=re.MULTILINE)
+    configuration.write_text(text + ("\nuser root\n" if os.geteuid() == 0 else ""))
+
+
+def login_file(folder: Path, name: str, cert: Path | str, key: Path | str, ca: Path | str = "tls/ca.pem") -> Path:
+    """A vehicle file, beside the vehicle's own, of somebody who has that certificate and its key."""
+    login = f'ca = "{ca}"\ncert = "{cert}"\nkey = "{key}"'
+    text, count = re.subn(r'^ca = ".*"$', login, (folder / "vehicle.toml").read_text(), flags=re.MULTILINE)
+    assert count == 1, f"{folder}/vehicle.toml has no ca"
+    file = folder / f"{name}.toml"
+    file.write_text(text)
+    return file
+
+
 class Rider:
     """What an operator handed to a rider, and the commands that the rider types."""
 
@@ -64,6 +89,13 @@ class Rider:
     def starts_to_move(self, position: str, side: str, *arguments, at: str = "left") -> Running:
         return self.starts(position, "--side", side, "--radio", self.vehicle.radio(at), *arguments)
 
+    def begins_to_open(self) -> Running:
+        """Returns when the left step has begun to move, and the rider knows."""
+        opening = self.starts_to_move("open", "left")
+        self.vehicle.wait_for_motions(("left", "close", "open"))
+        opening.says("moving")
+        return opening
+
 
 class Vehicle:
     """Processes that it starts end with `stack`, the last first."""
@@ -75,6 +107,8 @@ class Vehicle:
         self.broker: Running | None = None
         self.stepd: Running | None = None
         self._logs = 0
+        # By step, once it has them: see gains_identifiers().
+        self.beacons, self.labelled, self.tags = {}, {}, {}
         self.provision(*arguments)
 
     def provision(self, *arguments):
@@ -89,11 +123,11 @@ class Vehicle:
             self.keeps_secret(self.folder / secret)
 
     def prepares_broker(self):
-        """Its log is the witness of what was sent, and to whom. Started by root, it would become a user who cannot reach
-        a test's folder."""
+        """Its log is the witness of what was sent, and to whom."""
         file = self.folder / "mosquitto.conf"
-        text = re.sub(r"^user .*$", "", file.read_text(), flags=re.MULTILINE)
-        file.write_text(text + ("\nuser root\n" if os.geteuid() == 0 else "") + "\nlog_type all\n")
+        keep_user(file)
+        with open(file, "a") as text:
+            text.write("\nlog_type all\n")
 
     def keeps_secret(self, file: Path):
         """Notes what in a file must not be shown: of a JWK `d`, of a token all but its header, of PEM the body."""
@@ -106,13 +140,7 @@ class Vehicle:
         self.transcript.secrets |= dict.fromkeys(secrets, str(file))
 
     def edit(self, name: str, **values):
-        """Gives keys in a TOML file other values; each must be there already."""
-        file = self.folder / name
-        text = file.read_text()
-        for key, value in values.items():
-            text, count = re.subn(rf"^{key} = .*$", f"{key} = {json.dumps(value)}", text, flags=re.MULTILINE)
-            assert count, f"{name} has no {key}"
-        file.write_text(text)
+        edit(self.folder / name, **values)
 
     def gains_identifiers(self, **policy):
         """The left step's beacon rotates its minors, the right one's never changes; the left step has a plain tag, and
@@ -182,10 +210,7 @@ class Vehicle:
     @property
     def controller_file(self) -> Path:
         """A vehicle file with which to be the controller, for Python."""
-        file = self.folder / "controller.toml"
-        login = 'ca = "tls/ca.pem"\ncert = "tls/controller.pem"\nkey = "tls/controller.key"'
-        file.write_text((self.folder / "vehicle.toml").read_text().replace('ca = "tls/ca.pem"', login))
-        return file
+        return login_file(self.folder, "controller", "tls/controller.pem", "tls/controller.key")
 
     @property
     def motions(self) -> list[tuple[str, str, str]]:
@@ -217,11 +242,20 @@ class Vehicle:
         self.broker.says("running")
         return self.broker
 
-    def starts_stepd(self, *arguments) -> Running:
+    def launches_stepd(self, *arguments, prefix: tuple = (), **variables) -> Running:
+        """Does not wait until it can be used."""
+        command = (*prefix, STEPD, "--config", self.folder / "stepd.toml", *arguments)
+        self.stepd = self.starts("stepd", *command, variables=variables)
+        return self.stepd
+
+    def checks(self) -> Ended:
+        """`stepd --check`."""
+        return self.starts("check", STEPD, "--check", "--config", self.folder / "stepd.toml").ends()
+
+    def starts_stepd(self, *arguments, **variables) -> Running:
         """Ready for commands: its first statements are published after it has subscribed, on the same connection."""
         before = self.broker.said
-        self.stepd = self.starts("stepd", STEPD, "--config", self.folder / "stepd.toml", *arguments)
-        self.stepd.says("connected to")
+        self.launches_stepd(*arguments, **variables).says("connected to")
         for step in ("left", "right"):
             self.broker.says(f"'{self.status(step)}'", after=before)
         return self.stepd

@@ -6,7 +6,6 @@
 import pytest
 
 import libnfc
-from chip import Chip
 from type2 import Type2
 
 
@@ -16,12 +15,6 @@ def tag() -> Type2:
     tag = Type2("ntag213")
     tag.memory[16:64] = bytes(range(0x10, 0x40))
     return tag
-
-
-@pytest.fixture
-def chip(tag):
-    with Chip(tag) as chip:
-        yield chip
 
 
 @pytest.fixture
