@@ -135,7 +135,7 @@ let package = Package(
     module("StepdConfiguration", in: "Vehicle/StepdConfiguration", ["Encoding", "Domain", "Geography", "Traffic", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "TrafficFeed", "Positioning", "FileFormats", "StepController"]),
     module("StepDaemon", in: "Vehicle/StepDaemon", ["Encoding", "Domain", "Geography", "Traffic", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "TrafficFeed", "Positioning", "FileFormats", "StepController", "StepdConfiguration", "CDevices"]),
     // Operator: making vehicles, and handing out access.
-    module("Operator", in: "Operator", ["Encoding", "Domain", "Cryptography", "NDEF", "Tags", "NTAG424", "StepProtocol", "Access", "SystemIO", "Bluetooth", "MQTT", "Certificates", "FileFormats", "StepController", "StepdConfiguration"]),
+    module("Operator", in: "Operator", ["Encoding", "Domain", "Cryptography", "NDEF", "Tags", "NTAG424", "StepProtocol", "Access", "SystemIO", "Bluetooth", "MQTT", "Certificates", "NFC", "FileFormats", "StepController", "StepdConfiguration"]),
 
     // Terminal: how a program prints, asks and ends.
     module("Terminal", in: "Terminal", ["Encoding", "Domain", "SystemIO", "CBuild", argumentParser]),

@@ -1,4 +1,4 @@
-import Access
+public import Access
 import Certificates
 public import Domain
 import FileFormats

@@ -10,7 +10,7 @@ package struct Type2Session {
   private let target: NFCTarget
   /// Nil for an unknown chip.
   package let chip: Type2Chip?
-  private(set) var memory = Type2Memory()
+  package private(set) var memory = Type2Memory()
 
   /// NFC Forum, Type 2 Tag Operation 1.1, 5; NTAG213/215/216, rev. 3.2, 10.
   private enum Command: UInt8 {

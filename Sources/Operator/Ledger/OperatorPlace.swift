@@ -1,3 +1,4 @@
+import Access
 import Certificates
 package import Domain
 import Encoding

@@ -1,4 +1,4 @@
-import Access
+package import Access
 import Certificates
 package import Domain
 import Encoding

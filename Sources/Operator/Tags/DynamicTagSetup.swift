@@ -1,5 +1,6 @@
 import Domain
 import NDEF
+import NFC
 import NTAG424
 import Tags
 

@@ -1,7 +1,8 @@
 import Domain
 package import NDEF
+package import NFC
 import SystemIO
-package import Tags
+import Tags
 
 /// Writes to one particular tag, even if it is taken away and returned meanwhile.
 ///

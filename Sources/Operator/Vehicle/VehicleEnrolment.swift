@@ -1,4 +1,4 @@
-import Access
+package import Access
 import Domain
 package import Encoding
 package import StepProtocol

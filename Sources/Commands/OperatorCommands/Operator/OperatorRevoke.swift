@@ -17,10 +17,12 @@ struct OperatorRevoke: ContextCommand {
   @Option(help: "Every token of this rider that has not ended.", completion: LiveCompletion.rider)
   var rider: String?
 
-  @Option(help: ArgumentHelp("One token, by its name.", valueName: "jti"))
+  // A name, and a thumbprint, may begin with a hyphen.
+  @Option(parsing: .unconditional, help: ArgumentHelp("One token, by its name.", valueName: "jti"))
   var token: String?
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
       "Every token of the device with this key, as `operator riders` shows it.", valueName: "thumbprint"))
   var device: Thumbprint?
