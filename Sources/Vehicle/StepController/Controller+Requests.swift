@@ -127,13 +127,13 @@ extension Controller {
         return refuse(sender, Refusal(.reserved))
       }
     }
-    guard !limit.isExhausted(sender.device, at: now.clock) else { return refuse(sender, Refusal(.tooOften)) }
+    guard !motions.isUsedUp(by: sender.device, at: now.clock) else { return refuse(sender, Refusal(.tooOften)) }
     if let hindrance = readings.hindrance(to: step, extends: undertaking.target == .open) {
       return refuse(sender, hindrance.refusal)
     }
     // Checked last, so that a rider who waits and asks again uses up nothing.
     if let refusal = guardRefusal(of: undertaking) { return refuse(sender, refusal) }
-    limit.note(sender.device, at: now.clock)
+    motions.note(sender.device, at: now.clock)
     if case .moving(let motion) = state.activity { return turnRound(motion, for: undertaking) }
     commit(.motion(undertaking))
   }

@@ -175,8 +175,9 @@ package struct Controller {
   var proofs: ProofCheck
   /// Nil if the vehicle does not listen.
   var hearing: Hearing?
-  var limit = MotionLimit()
-  var refusals = RefusalAllowance()
+  /// Each device's motions, so that nobody can wear out a servo or keep others from using a step.
+  var motions = Allowances<VerificationKey>(10, in: 60_000)
+  var refusals = ReportedRefusals()
   var readings: Readings
   var steps: [StepID: State] = [:]
   /// What was written, or is being written.

@@ -17,9 +17,7 @@ final class BeaconSender: Sendable {
 
   let plan: BeaconPlan
   let events: Mailbox<Event>
-  /// Ends the thread.
-  let stop: Interruption
-  private let ended: Wakeup
+  private let thread: WorkerThread
 
   /// Tries the adapter, and starts the thread, which keeps trying.
   ///
@@ -27,24 +25,20 @@ final class BeaconSender: Sendable {
   init(_ plan: BeaconPlan) throws {
     self.plan = plan
     events = try Mailbox()
-    stop = try Interruption.manual()
-    ended = try Wakeup()
-    let attempts = BeaconAttempts(plan, events, stop)
+    thread = try WorkerThread()
+    let attempts = BeaconAttempts(plan, events, thread.stop)
     do throws(RadioError) { try attempts.begin() } catch {
       if error.isLasting { throw BeaconError(cause: error) }
       attempts.tell(.failed(error))
     }
-    try DetachedThread.start { [ended] in
-      attempts.run()
-      ended.signal()
-    }
+    try thread.start { attempts.run() }
   }
 
-  /// Takes the beacons off the air, and waits for that: 2 s at most, which a working controller never needs.
-  func close() {
-    stop.interrupt()
-    _ = try? waitReadable([ended.number], until: .now + .seconds(2))
-  }
+  /// Takes the beacons off the air. Does not wait for that.
+  func stop() { thread.stop.interrupt() }
+
+  /// Takes the beacons off the air, and waits for that.
+  func close() { thread.close() }
 }
 
 /// Runs on the thread: puts a plan's beacons on the air, changes their minors on time, and tries again after a failure.

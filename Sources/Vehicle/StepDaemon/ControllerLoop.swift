@@ -392,7 +392,7 @@ final class ControllerLoop {
     ending = .settling
     parts.supervision?.stopping()
     parts.log.write(.notice, controller.isMoving ? "ending when the step has stopped" : "ending")
-    for sender in parts.beacons { sender.stop.interrupt() }
+    for sender in parts.beacons { sender.stop() }
     handle(.ending)
   }
 

@@ -31,28 +31,20 @@ final class Ear: Sendable {
   let step: StepID
   let radio: RadioSpec
   let events: Mailbox<Event>
-  private let stop: Interruption
-  private let ended: Wakeup
+  private let thread: WorkerThread
 
   /// Starts the thread.
   init(_ step: StepID, _ radio: RadioSpec, _ awaited: AwaitedFrames) throws {
     self.step = step
     self.radio = radio
     events = try Mailbox()
-    stop = try Interruption.manual()
-    ended = try Wakeup()
-    let listening = Listening(radio, awaited, events, stop)
-    try DetachedThread.start { [ended] in
-      listening.run()
-      ended.signal()
-    }
+    thread = try WorkerThread()
+    let listening = Listening(radio, awaited, events, thread.stop)
+    try thread.start { listening.run() }
   }
 
-  /// Ends the scan, and waits for that: 2 s at most, which a working controller never needs.
-  func close() {
-    stop.interrupt()
-    _ = try? waitReadable([ended.number], until: .now + .seconds(2))
-  }
+  /// Ends the scan, and waits for that.
+  func close() { thread.close() }
 }
 
 /// Runs on the thread: listens, and tries again after a failure.

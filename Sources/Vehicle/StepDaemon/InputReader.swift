@@ -18,14 +18,14 @@ package final class InputReader: Sendable {
   let sensors: [SensorID]
   let events: Mailbox<Event>
   private let liveness: Liveness
-  private let end: Interruption
+  private let thread: WorkerThread
 
   init(_ wirings: [SensorID: InputWiring]) throws {
     sensors = Array(wirings.keys)
     events = try Mailbox()
     liveness = try Liveness()
-    end = try Interruption.manual()
-    try DetachedThread.start { [events, liveness, end] in
+    thread = try WorkerThread()
+    try thread.start { [events, liveness, end = thread.stop] in
       do {
         try InputThread(wirings, events).run(liveness, until: end)
       } catch {
@@ -33,8 +33,6 @@ package final class InputReader: Sendable {
       }
     }
   }
-
-  deinit { end.interrupt() }
 
   /// Whether the thread answers. While it hangs, its last reports may be wrong, and every input counts as lost. When it
   /// goes on, it reports all inputs again.

@@ -146,7 +146,7 @@ final class Log {
       let text = "\(step): ignored a message that is no rider's command: \(error)"
       writeOnceASecond(.warning, "rubbish", text, outcome, count: count)
     case .excess(let rider):
-      let text = "ignored a message of “\(rider)”, who sends more than \(DeviceAllowance.perSecond) a second"
+      let text = "ignored a message of “\(rider)”, who sends more than \(CommandOpener.perSecond) a second"
       writeOnceASecond(.warning, text, text, outcome, count: count)
     }
   }

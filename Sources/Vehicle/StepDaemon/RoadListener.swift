@@ -39,20 +39,15 @@ final class RoadListener: Sendable {
   private let wish = Mutex<Wish?>(nil)
   private let wished: Wakeup
   private let waiting = Atomic(0)
-  private let stop: Interruption
-  private let ended: Wakeup
+  private let thread: WorkerThread
 
   /// Starts the thread.
   init(_ feed: ControllerFile.Feed) throws {
     self.feed = feed
     events = try Mailbox()
     wished = try Wakeup()
-    stop = try Interruption.manual()
-    ended = try Wakeup()
-    try DetachedThread.start { [self] in
-      run()
-      ended.signal()
-    }
+    thread = try WorkerThread()
+    try thread.start { [self] in run() }
   }
 
   /// Watches the road. A request that starts a new watch does not wait for the next retry.
@@ -67,17 +62,15 @@ final class RoadListener: Sendable {
   /// Must be called for each frame that the loop has taken.
   func taken() { waiting.subtract(1, ordering: .relaxed) }
 
-  /// Ends the thread and stepctl-traffic, and waits for that: 2 s at most.
-  func close() {
-    stop.interrupt()
-    _ = try? waitReadable([ended.number], until: .now + .seconds(2))
-  }
+  /// Ends the thread and stepctl-traffic, and waits for that.
+  func close() { thread.close() }
 
   // MARK: - The thread
 
   private func run() {
     var told: String?
-    while let ready = try? waitReadable([wished.number, stop.number], until: nil), !ready[1] {
+    let descriptors = [wished.number, thread.stop.number]
+    while let ready = try? waitReadable(descriptors, until: nil), !ready[1] {
       wished.clear()
       var backoff = Backoff()
       while current != nil {
@@ -98,7 +91,7 @@ final class RoadListener: Sendable {
           events.post(.lost(reason == told && lasted < Backoff.longest ? nil : reason))
           told = reason
           let due = Instant.now + backoff.next(afterLasting: lasted, chance: Double.random(in: 0...1))
-          guard let ready = try? waitReadable([wished.number, stop.number], until: due), !ready[1] else { return }
+          guard let ready = try? waitReadable(descriptors, until: due), !ready[1] else { return }
           if ready[0] {
             wished.clear()
             backoff = Backoff()
@@ -118,7 +111,7 @@ final class RoadListener: Sendable {
 
   private func watch(_ host: String, _ port: UInt16, _ path: String) throws {
     let connection = try FeedConnection(
-      host: host, port: port, path: path, feed.credentials, interruption: stop)
+      host: host, port: port, path: path, feed.credentials, interruption: thread.stop)
     let (wall, begun) = (Double(WallClock.microseconds) / 1e6, Instant.now)
     var isConnected = false
     var nextLocation = begun
@@ -161,7 +154,7 @@ final class RoadListener: Sendable {
       let start = first ?? recorded.received
       first = start
       let due = begun + .microseconds(recorded.received.microseconds - start.microseconds)
-      if try waitReadable([stop.number], until: due)[0] { throw FeedError.interrupted }
+      if try waitReadable([thread.stop.number], until: due)[0] { throw FeedError.interrupted }
       guard current != nil else { return }
       var frame = recorded.frame
       frame.time.microseconds += Int64(wall * 1e6) - start.microseconds
@@ -199,26 +192,18 @@ final class ReceiverListener: Sendable {
   }
 
   let events: Mailbox<Event>
-  private let stop: Interruption
-  private let ended: Wakeup
+  private let thread: WorkerThread
 
   /// Above this speed a receiver knows its course, metres per second.
   private static let leastSpeed = 2.0
 
   init(_ address: HostPort) throws {
     events = try Mailbox()
-    stop = try Interruption.manual()
-    ended = try Wakeup()
-    try DetachedThread.start { [events, stop, ended] in
-      Self.run(address, events, stop)
-      ended.signal()
-    }
+    thread = try WorkerThread()
+    try thread.start { [events, stop = thread.stop] in Self.run(address, events, stop) }
   }
 
-  func close() {
-    stop.interrupt()
-    _ = try? waitReadable([ended.number], until: .now + .seconds(2))
-  }
+  func close() { thread.close() }
 
   private static func run(_ address: HostPort, _ events: Mailbox<Event>, _ stop: Interruption) {
     var backoff = Backoff()

@@ -1,0 +1,44 @@
+import Synchronization
+import SystemIO
+import Testing
+
+@Suite("A worker thread")
+struct WorkerThreadTests {
+  @Test("works until it is closed, and closing waits for its end")
+  func close() throws {
+    let thread = try WorkerThread()
+    let hasEnded = Flag()
+    try thread.start { [stop = thread.stop] in
+      _ = try? waitReadable([stop.number], until: nil)
+      hasEnded.isSet.store(true, ordering: .sequentiallyConsistent)
+    }
+    thread.close(within: .seconds(30))
+    #expect(hasEnded.isSet.load(ordering: .sequentiallyConsistent))
+  }
+
+  @Test("is stopped when it is dropped")
+  func drop() throws {
+    let ended = try Mailbox<Bool>()
+    try {
+      let thread = try WorkerThread()
+      try thread.start { [stop = thread.stop] in ended.post((try? waitReadable([stop.number], until: nil)) == [true]) }
+    }()
+    #expect(try waitReadable([ended.descriptor], until: .now + .seconds(30)) == [true])
+    #expect(ended.take() == true)
+  }
+
+  @Test("that does not end is waited for no longer than the caller says")
+  func hang() throws {
+    let thread = try WorkerThread()
+    let release = try Interruption.manual()
+    try thread.start { _ = try? waitReadable([release.number], until: nil) }
+    let begin = Instant.now
+    thread.close(within: .milliseconds(50))
+    #expect(begin.duration(to: .now) >= .milliseconds(50))
+    release.interrupt()
+  }
+}
+
+private final class Flag: Sendable {
+  let isSet = Atomic(false)
+}
