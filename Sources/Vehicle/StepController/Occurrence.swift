@@ -63,19 +63,19 @@ struct ReportedRefusals: Sendable {
 
 /// What the operator is told.
 extension Controller {
-  mutating func tell(_ content: VehicleEvent.Content) { effects.append(.tell(content)) }
+  mutating func report(_ content: VehicleEvent.Content) { effects.append(.report(content)) }
 
   /// The program has started.
-  mutating func tellStart() {
-    tell(.init(.started, time: now.wall))
+  mutating func reportStart() {
+    report(.init(.started, time: now.wall))
     for step in vehicle.steps where journal.entries[step.id]?.motion != nil {
-      tell(.init(.fault, time: now.wall, step: step.id, code: Fault.interrupted.rawValue))
+      report(.init(.fault, time: now.wall, step: step.id, code: Fault.interrupted.rawValue))
     }
   }
 
-  mutating func tellRefusal(of sender: Sender, _ code: RefusalCode, _ cause: RefusalCause?) {
+  mutating func reportRefusal(of sender: Sender, _ code: RefusalCode, _ cause: RefusalCause?) {
     guard let untold = refusals.admit(sender, code, cause, at: now.clock) else { return }
-    tell(
+    report(
       .init(
         .refused, time: now.wall, step: sender.step, position: sender.asked, token: sender.asker.token,
         code: code.rawValue,
@@ -83,27 +83,27 @@ extension Controller {
         untold: untold > 0 ? untold : nil))
   }
 
-  mutating func tellBeginning(of motion: Motion) {
-    let sender = motion.undertaking.sender
-    tell(
+  mutating func reportBeginning(of motion: Motion) {
+    let sender = motion.request.sender
+    report(
       .init(
         .began, time: now.wall, step: motion.step, position: motion.target == .open ? .open : .close,
         token: sender?.asker.token, cause: sender == nil ? "vehicle_moving" : nil,
         method: sender?.asker.method?.rawValue, zone: sender?.asker.zone?.rawValue))
   }
 
-  mutating func tellEnd(of motion: Motion, at position: Position, _ fault: Fault?) {
-    tell(
+  mutating func reportEnd(of motion: Motion, at position: Position, _ fault: Fault?) {
+    report(
       .init(
         .ended, time: now.wall, step: motion.step, position: .init(rawValue: position.rawValue),
-        token: motion.undertaking.sender?.asker.token, code: fault?.rawValue))
+        token: motion.request.sender?.asker.token, code: fault?.rawValue))
   }
 
-  mutating func tellStop(by sender: Sender) {
-    tell(.init(.stopped, time: now.wall, step: sender.step, token: sender.asker.token))
+  mutating func reportStop(by sender: Sender) {
+    report(.init(.stopped, time: now.wall, step: sender.step, token: sender.asker.token))
   }
 
-  mutating func tellFault(of step: StepID, _ fault: Fault) {
-    tell(.init(.fault, time: now.wall, step: step, code: fault.rawValue))
+  mutating func reportFault(of step: StepID, _ fault: Fault) {
+    report(.init(.fault, time: now.wall, step: step, code: fault.rawValue))
   }
 }

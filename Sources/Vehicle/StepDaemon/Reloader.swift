@@ -34,8 +34,8 @@ final class Reloader: Sendable {
     // Sending and listening go on as they were started.
     secrets.tags = setup.secrets.tags
     let rules = Controller.Rules(
-      vehicle: setup.vehicle, policy: setup.policy, secrets: secrets, insteadOf: former.vehicle)
-    guard let rules, setup.policy.methods.contains(.heard) == former.policy.methods.contains(.heard) else {
+      vehicle: setup.vehicle, policy: setup.file.policy, secrets: secrets, insteadOf: former.vehicle)
+    guard let rules, setup.file.policy.methods.contains(.heard) == former.file.policy.methods.contains(.heard) else {
       throw ConfigurationError(
         former.file.path, "the vehicle's steps or the proof \"heard\" changed; restart stepd to apply this")
     }

@@ -9,20 +9,20 @@ import SystemIO
 import Traffic
 import TrafficFeed
 
+enum FeedEvent: Sendable {
+  /// The seconds since 1970 at an instant, as sent to the bridge on this connection.
+  case connected(wall: Double, at: Instant)
+  case frame(FeedFrame, at: Instant)
+  /// Nil if the watch has ended because nobody asks any more.
+  case lost(String?)
+}
+
 /// Watches the traffic feed for some time after each request. Its own thread starts stepctl-traffic and reads its
 /// frames. When stepctl-traffic ends, the thread starts it again, after half a second at first, and at most half a
 /// minute later on.
 ///
 /// Frames that the loop has no time for are dropped.
 final class RoadListener: Sendable {
-  enum Event: Sendable {
-    /// The seconds since 1970 at an instant, as sent to the bridge on this connection.
-    case connected(wall: Double, at: Instant)
-    case frame(FeedFrame, at: Instant)
-    /// Nil if the watch has ended because nobody asks any more.
-    case lost(String?)
-  }
-
   /// Where the bridge is to watch, and until when.
   struct Wish: Sendable {
     let until: Instant
@@ -35,7 +35,7 @@ final class RoadListener: Sendable {
   private static let capacity = 8
 
   let feed: ControllerFile.Feed
-  let events: Mailbox<Event>
+  let events: Mailbox<FeedEvent>
   private let wish = Mutex<Wish?>(nil)
   private let wished: Wakeup
   private let waiting = Atomic(0)
@@ -68,7 +68,7 @@ final class RoadListener: Sendable {
   // MARK: - The thread
 
   private func run() {
-    var told: String?
+    var reported: String?
     let descriptors = [wished.number, thread.stop.number]
     while let ready = try? waitReadable(descriptors, until: nil), !ready[1] {
       wished.clear()
@@ -88,8 +88,8 @@ final class RoadListener: Sendable {
           let reason = (error as? any Failure)?.description ?? "\(error)"
           // The same reason is not reported twice in a row.
           let lasted = begun.duration(to: .now)
-          events.post(.lost(reason == told && lasted < Backoff.longest ? nil : reason))
-          told = reason
+          events.post(.lost(reason == reported && lasted < Backoff.longest ? nil : reason))
+          reported = reason
           let due = Instant.now + backoff.next(afterLasting: lasted, chance: Double.random(in: 0...1))
           guard let ready = try? waitReadable(descriptors, until: due), !ready[1] else { return }
           if ready[0] {
@@ -117,11 +117,11 @@ final class RoadListener: Sendable {
     var nextLocation = begun
     var lastFrame = begun
     // A program that neither sends nor ends counts as lost.
-    let patience = (connecting: Duration.seconds(15), silence: Duration.seconds(5))
+    let timeouts = (connecting: Duration.seconds(15), silence: Duration.seconds(5))
     while let wish = current {
       let now = Instant.now
-      guard begun.duration(to: now) < patience.connecting || isConnected,
-        lastFrame.duration(to: now) < patience.silence || !isConnected
+      guard begun.duration(to: now) < timeouts.connecting || isConnected,
+        lastFrame.duration(to: now) < timeouts.silence || !isConnected
       else { throw FeedSilence(name: "\(host):\(port)") }
       if isConnected, now >= nextLocation {
         let time = wall + begun.duration(to: now).inSeconds
@@ -183,15 +183,15 @@ private struct RecordingEnd: Failure {
   var exitStatus: ExitStatus { .noInput }
 }
 
+enum ReceiverEvent: Sendable {
+  case fix(VehiclePlace.Fix?)
+  case lost(String?)
+}
+
 /// Reads the vehicle's place from gpsd as long as stepd runs, because a standing vehicle has its heading from the last
 /// drive. It reconnects when the connection is lost.
 final class ReceiverListener: Sendable {
-  enum Event: Sendable {
-    case fix(VehiclePlace.Fix?)
-    case lost(String?)
-  }
-
-  let events: Mailbox<Event>
+  let events: Mailbox<ReceiverEvent>
   private let thread: WorkerThread
 
   /// Above this speed a receiver knows its course, metres per second.
@@ -205,14 +205,14 @@ final class ReceiverListener: Sendable {
 
   func close() { thread.close() }
 
-  private static func run(_ address: HostPort, _ events: Mailbox<Event>, _ stop: Interruption) {
+  private static func run(_ address: HostPort, _ events: Mailbox<ReceiverEvent>, _ stop: Interruption) {
     var backoff = Backoff()
-    var told: String?
+    var reported: String?
     while true {
       let begun = Instant.now
       do throws(GPSError) {
         let gpsd = try GPSConnection(address, stop)
-        told = nil
+        reported = nil
         var due = begun
         while let ready = try? waitReadable([gpsd.descriptor, stop.number], until: nil), !ready[1] {
           for report in try gpsd.received(at: begun.duration(to: .now).inSeconds) {
@@ -225,8 +225,8 @@ final class ReceiverListener: Sendable {
         return
       } catch {
         if error == .interrupted { return }
-        events.post(.lost(error.description == told ? nil : error.description))
-        told = error.description
+        events.post(.lost(error.description == reported ? nil : error.description))
+        reported = error.description
       }
       let due = Instant.now + backoff.next(afterLasting: begun.duration(to: .now), chance: .random(in: 0...1))
       if (try? waitReadable([stop.number], until: due)[0]) ?? true { return }

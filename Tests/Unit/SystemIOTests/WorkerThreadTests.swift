@@ -1,4 +1,3 @@
-import Synchronization
 import SystemIO
 import Testing
 
@@ -7,13 +6,11 @@ struct WorkerThreadTests {
   @Test("works until it is closed, and closing waits for its end")
   func close() throws {
     let thread = try WorkerThread()
-    let hasEnded = Flag()
-    try thread.start { [stop = thread.stop] in
-      _ = try? waitReadable([stop.number], until: nil)
-      hasEnded.isSet.store(true, ordering: .sequentiallyConsistent)
-    }
+    let ended = try Mailbox<Bool>()
+    try thread.start { [stop = thread.stop] in ended.post((try? waitReadable([stop.number], until: nil)) == [true]) }
+    #expect(ended.take() == nil)
     thread.close(within: .seconds(30))
-    #expect(hasEnded.isSet.load(ordering: .sequentiallyConsistent))
+    #expect(ended.take() == true)
   }
 
   @Test("is stopped when it is dropped")
@@ -37,8 +34,4 @@ struct WorkerThreadTests {
     #expect(begin.duration(to: .now) >= .milliseconds(50))
     release.interrupt()
   }
-}
-
-private final class Flag: Sendable {
-  let isSet = Atomic(false)
 }
