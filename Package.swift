@@ -150,7 +150,7 @@ let package = Package(
     program("stepctl-operator", ["Terminal", "OperatorCommands", "CNoTasks"]),
     program("stepd", ["Domain", "StepProtocol", "SystemIO", "MQTT", "StepController", "StepdConfiguration", "StepDaemon", "Terminal", argumentParser, "CNoTasks"], exclude: ["stepd.service", "stepd-broker.service"]),
     program("stepctl-nfc", ["Encoding", "Tags", "SystemIO", "CNFC"]),
-    program("stepctl-traffic", ["Encoding", "Traffic", "TrafficBridge", "SystemIO", "TrafficFeed", "CWebSockets"]),
+    program("stepctl-traffic", ["Encoding", "Domain", "Traffic", "TrafficBridge", "SystemIO", "TrafficFeed", "CWebSockets"]),
     program("stepctl-qr", ["Encoding", "Domain", "SystemIO", "CodeReading", "CPNG", "CTurboJPEG", "CVideo", "CZBar", "CZXing"]),
 
     // Support for the tests of several modules.

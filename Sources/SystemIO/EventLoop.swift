@@ -6,7 +6,7 @@ import Glibc
 /// - Threads: one thread owns the loop. It registers handlers and runs the loop, and all handlers run on it. Only
 ///   `Mailbox.post` and `Interruption.interrupt` may be called from other threads.
 /// - Latency: the loop sleeps until something is ready and never polls. A handler delays all others while it runs, so
-///   blocking work belongs on a `DetachedThread` that posts its result to a `Mailbox`. In each round the due timers run
+///   blocking work belongs on a `WorkerThread` that posts its result to a `Mailbox`. In each round the due timers run
 ///   first, then each ready descriptor has its turn.
 /// - Ownership: the loop keeps a handler, and what the handler holds, until its registration is cancelled or its timer
 ///   has run. Descriptors are borrowed: cancel the registration before you close the descriptor.

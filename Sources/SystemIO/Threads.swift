@@ -21,6 +21,31 @@ package enum DetachedThread {
   }
 }
 
+/// A thread for whatever is slow: a device, a disk, a connection. It works until it is stopped or dropped.
+package final class WorkerThread: Sendable {
+  /// The work must end soon after this interruption.
+  package let stop: Interruption
+  private let ended: Wakeup
+
+  package init() throws(SystemError) { (stop, ended) = (try .manual(), try Wakeup()) }
+
+  deinit { stop.interrupt() }
+
+  /// Starts the thread, which runs `work` once. Call it once.
+  package func start(_ work: sending @escaping () -> Void) throws(SystemError) {
+    try DetachedThread.start { [ended] in
+      work()
+      ended.signal()
+    }
+  }
+
+  /// Stops the thread, and waits for its end: 2 s at most, which a working device never needs.
+  package func close(within time: Duration = .seconds(2)) {
+    stop.interrupt()
+    _ = try? waitReadable([ended.number], until: .now + time)
+  }
+}
+
 private final class ThreadBody {
   let run: () -> Void
   init(run: @escaping () -> Void) { self.run = run }

@@ -115,7 +115,7 @@ package final class PlayedServo: ServoDriver {
 
 /// A guard that says what a test wants, and remembers what it was asked.
 package final class PlayedGuard: MotionGuard {
-  package var clearance = Clearance.go
+  package var clearance = Clearance.clear
   package private(set) var asked: [GuardedMotion] = []
 
   package init() {}

@@ -66,7 +66,8 @@ public struct Bridge: Sendable {
     fileprivate var around: Set<String>?
     /// For each section, in the bridge's order: whether the client gets it, and the number of the last frame it got.
     fileprivate var sections: [(isWanted: Bool, seen: Int)] = []
-    fileprivate var rate = RateLimit(perSecond: 10, burst: 20)
+    /// Seconds.
+    fileprivate var locations = Allowance(burst: 20, interval: 0.1)
     /// How many frames the client was too slow for.
     public fileprivate(set) var dropped = 0
 
@@ -81,7 +82,7 @@ public struct Bridge: Sendable {
   ///
   /// - Returns: false if the client sends it more often than ten times a second.
   public func place(_ client: inout Client, at location: ClientLocation, now: Double) -> Bool {
-    guard client.rate.take(at: now) else { return false }
+    guard client.locations.take(at: now) else { return false }
     client.around = map?.sections(at: location.position, radius: location.radius)
     for index in client.sections.indices {
       client.sections[index].isWanted = client.wants(frames[index].section)
@@ -240,31 +241,6 @@ extension [UInt8] {
       begin += 1
       end -= 1
     }
-  }
-}
-
-/// A limit on how often something may happen: a token bucket that fills steadily.
-public struct RateLimit: Sendable {
-  private let perSecond: Double
-  private let burst: Double
-  private var left: Double
-  private var last = -Double.infinity
-
-  public init(perSecond: Double, burst: Double) {
-    self.perSecond = perSecond
-    self.burst = burst
-    left = burst
-  }
-
-  /// - Parameters:
-  ///   - amount: how many tokens to take.
-  ///   - now: seconds. A clock that was set back removes no tokens.
-  public mutating func take(_ amount: Double = 1, at now: Double) -> Bool {
-    left = min(burst, left + max(0, now - last) * perSecond)
-    last = now
-    guard left >= amount else { return false }
-    left -= amount
-    return true
   }
 }
 

@@ -1,3 +1,4 @@
+import Domain
 import Traffic
 import TrafficBridge
 
@@ -17,8 +18,10 @@ extension BridgeServer {
     var lastMessage: Double
     /// When the library was last told that the peer is alive.
     var lastSign: Double
-    var frames = RateLimit(perSecond: 50, burst: 100)
-    var bytes: RateLimit
+    /// Seconds.
+    var frames = Allowance(burst: 100, interval: 1 / 50)
+    /// Seconds.
+    var bytes: Allowance
     /// The bytes counted by the kernel, which include control frames and TLS.
     var received: UInt64 = 0
     let mostReceived: UInt64
@@ -38,7 +41,7 @@ extension BridgeServer {
         // 2,000 objects of 200 bytes, 25 times a second.
         most = 10e6
       }
-      bytes = RateLimit(perSecond: most, burst: 2 * most)
+      bytes = Allowance(burst: 2 * most, interval: 1 / most)
       mostReceived = UInt64(2 * most * BridgeServer.pause)
     }
   }

@@ -1,4 +1,5 @@
 import CWebSockets
+import Domain
 import Encoding
 import Glibc
 import SystemIO

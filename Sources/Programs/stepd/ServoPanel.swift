@@ -21,7 +21,7 @@ final class ServoPanel: BringUpPanel {
   /// The part of an incomplete line that was read.
   private var (read, lineNumber) = ([UInt8](), 0)
   private var writtenEnds: ServoPulses?
-  private var state: BringUp.State?
+  private var readout: BringUp.Readout?
 
   init(_ streams: StandardStreams, _ step: StepID) {
     self.step = step
@@ -56,27 +56,27 @@ final class ServoPanel: BringUpPanel {
     return typed
   }
 
-  func show(_ state: BringUp.State) {
-    writtenEnds = writtenEnds ?? state.ends
-    guard state != self.state else { return }
-    self.state = state
+  func show(_ readout: BringUp.Readout) {
+    writtenEnds = writtenEnds ?? readout.ends
+    guard readout != self.readout else { return }
+    self.readout = readout
     draw()
   }
 
   private func draw() {
-    guard !isScript, let state else { return }
-    let pulse = state.pulse.map { "\($0) µs" } ?? "somewhere"
-    let target = state.target.map { " → \($0)" } ?? ""
-    let inputs = state.inputs.map { input in
+    guard !isScript, let readout else { return }
+    let pulse = readout.pulse.map { "\($0) µs" } ?? "somewhere"
+    let target = readout.target.map { " → \($0)" } ?? ""
+    let inputs = readout.inputs.map { input in
       // Each input belongs to this step or to the vehicle.
       let name = "\(input.sensor)".split(separator: ".").last ?? ""
       return " \(name):\(input.isActive.map { $0 ? "1" : "0" } ?? "?")"
     }
-    progress.show("\(pulse)\(target)   closed \(state.ends.closed) open \(state.ends.open)  \(inputs.joined())")
+    progress.show("\(pulse)\(target)   closed \(readout.ends.closed) open \(readout.ends.open)  \(inputs.joined())")
   }
 
-  func tell(_ event: BringUp.Event) {
-    switch event {
+  func show(_ message: BringUp.Message) {
+    switch message {
     case .ready(nil):
       say("nobody knows where the servo is: \(isScript ? "find" : "Enter") turns it to its middle, in 20 s")
     case .ready(let pulse?): say("held at \(pulse) µs")
@@ -92,7 +92,7 @@ final class ServoPanel: BringUpPanel {
     case .passed: say("the test has passed")
     case .released:
       say("the servo is let go")
-      if let ends = state?.ends, ends != writtenEnds {
+      if let ends = readout?.ends, ends != writtenEnds {
         say("not written: closed_us = \(ends.closed), open_us = \(ends.open)")
       }
     // The error reports this.
@@ -100,7 +100,7 @@ final class ServoPanel: BringUpPanel {
     }
   }
 
-  func tellWritten(_ pulses: ServoPulses, to path: String) {
+  func showWritten(_ pulses: ServoPulses, to path: String) {
     writtenEnds = pulses
     say("wrote closed_us = \(pulses.closed), open_us = \(pulses.open) to \(path)")
   }

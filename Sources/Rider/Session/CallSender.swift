@@ -17,23 +17,18 @@ package final class CallSender {
   /// False after the radio has failed.
   package private(set) var canCall = true
   private let calls: Mailbox<Call>
-  private let end: Interruption
-  private let ended: Wakeup
+  private let thread: WorkerThread
 
   /// Starts the thread.
   package init(_ radio: RadioSpec) throws(SystemError) {
     events = try Mailbox()
     calls = try Mailbox()
-    end = try Interruption.manual()
-    ended = try Wakeup()
-    try DetachedThread.start { [events, calls, end, ended] in
+    thread = try WorkerThread()
+    try thread.start { [events, calls, end = thread.stop] in
       var sending = Sending(radio, events, calls, end)
       sending.run()
-      ended.signal()
     }
   }
-
-  deinit { end.interrupt() }
 
   /// Starts a call, in place of the one before.
   package func call(_ call: Call) { calls.post(call) }
@@ -47,13 +42,10 @@ package final class CallSender {
   }
 
   /// Ends the call. Does not wait.
-  package func stop() { end.interrupt() }
+  package func stop() { thread.stop.interrupt() }
 
-  /// Ends the call, and waits until nothing is on the air: 2 s at most, which a working controller never needs.
-  package func close() {
-    stop()
-    _ = try? waitReadable([ended.number], until: .now + .seconds(2))
-  }
+  /// Ends the call, and waits until nothing is on the air.
+  package func close() { thread.close() }
 }
 
 /// Runs on the thread.

@@ -45,11 +45,11 @@ package struct BringUp: Sendable {
 
   package enum Effect: Equatable, Sendable {
     case servo(ServoOrder)
-    case tell(Event)
+    case show(Message)
   }
 
   /// Pulses are in microseconds.
-  package enum Event: Equatable, Sendable {
+  package enum Message: Equatable, Sendable {
     /// The output is set up. Nil if it gives no pulses: then the servo's place is unknown.
     case ready(Int?)
     /// The servo came to rest at its target.
@@ -72,7 +72,7 @@ package struct BringUp: Sendable {
   }
 
   /// What the technician sees.
-  package struct State: Equatable, Sendable {
+  package struct Readout: Equatable, Sendable {
     /// Nil if it is unknown.
     package let pulse: Int?
     package let target: Int?
@@ -80,7 +80,7 @@ package struct BringUp: Sendable {
     /// In the order of their names; nil if an input is lost, or has not been read yet.
     package let inputs: [(sensor: SensorID, isActive: Bool?)]
 
-    package static func == (a: State, b: State) -> Bool {
+    package static func == (a: Readout, b: Readout) -> Bool {
       (a.pulse, a.target, a.ends) == (b.pulse, b.target, b.ends) && a.inputs.elementsEqual(b.inputs, by: ==)
     }
   }
@@ -129,14 +129,14 @@ package struct BringUp: Sendable {
   package var awaitsServo: Bool { phase == .preparing || phase == .releasing }
   package var needsTicks: Bool { isMoving || awaitsServo }
 
-  package var state: State {
+  package var readout: Readout {
     let target: Double? =
       switch course {
       case .jog(let jog)?: jog.target
       case .test(let test, _)?: Self.place(pulse(at: test.ends[0]))
       case .finding?, nil: nil
       }
-    return State(
+    return Readout(
       pulse: place.map(Self.pulse), target: target.map(Self.pulse), ends: ends,
       inputs: levels.sorted { $0.key.description < $1.key.description }.map { ($0.key, $0.value) })
   }
@@ -155,10 +155,10 @@ package struct BringUp: Sendable {
       if phase == .working { obey(order) }
     case .sensed(let report):
       if readings.note(report) { levels[report.sensor] = report.isActive }
-      if let hindrance, isMoving { hold(hindrance.description) }
+      if let blockReason, isMoving { hold(blockReason.description) }
       watchEnd()
-    case .servo(let report): take(report)
-    case .tick: tick()
+    case .servo(let report): servoReported(report)
+    case .tick: ticked()
     case .ended: release()
     }
     return effects
@@ -171,7 +171,7 @@ package struct BringUp: Sendable {
     case .stop:
       if isMoving { stop() }
     case .find:
-      if let place { return tell(.arrived(Self.pulse(place))) }
+      if let place { return show(.arrived(Self.pulse(place))) }
       guard !isMoving else { return }
       begin(.finding(Inching()))
     case .mark(let end):
@@ -179,7 +179,7 @@ package struct BringUp: Sendable {
       let pulse = Self.pulse(place)
       guard Self.range.contains(pulse) else { return refuse("\(pulse) µs is not between 500 and 2500") }
       if end == .open { ends.open = pulse } else { ends.closed = pulse }
-      tell(.marked(end, pulse))
+      show(.marked(end, pulse))
     case .jog(let increment):
       lead { $0.go(by: Self.length(increment), lead: Self.length(max(Self.lead, abs(increment)))) }
     case .move(let way): lead { $0.go(to: $0.target + Self.length(way)) }
@@ -206,7 +206,7 @@ package struct BringUp: Sendable {
     if isMoving {
       course = .jog(jog)
     } else if jog.isDone {
-      tell(.arrived(Self.pulse(place)))
+      show(.arrived(Self.pulse(place)))
     } else {
       begin(.jog(jog))
     }
@@ -221,7 +221,7 @@ package struct BringUp: Sendable {
   }
 
   private mutating func begin(_ course: Course) {
-    if let hindrance { return refuse(hindrance.description) }
+    if let blockReason { return refuse(blockReason.description) }
     self.course = course
     turned = now
   }
@@ -231,31 +231,31 @@ package struct BringUp: Sendable {
     course = nil
     // A servo that gets single pulses is not driven between them. To be safe, it is released.
     if wasFinding { order(.release) }
-    tell(.stopped(place.map(Self.pulse)))
+    show(.stopped(place.map(Self.pulse)))
   }
 
   /// Why nothing may move. The outward direction is not known yet, so every motion counts as outward.
-  private var hindrance: Hindrance? { readings.hindrance(to: step, extends: true) }
+  private var blockReason: BlockReason? { readings.blockReason(of: step, extends: true) }
 
   private mutating func hold(_ reason: String) {
     if place == nil { order(.release) }
     course = nil
-    tell(.held(place.map(Self.pulse), reason))
+    show(.held(place.map(Self.pulse), reason))
   }
 
   // MARK: - The servo
 
   /// How long an output may take to be set up or released.
-  private static let patience: Int64 = 2_000
+  private static let servoTimeout: Int64 = 2_000
 
-  private mutating func tick() {
+  private mutating func ticked() {
     let gap = now - turned
     turned = now
-    if let ordered, now - ordered > (phase == .working ? MotionProfile.longestGap : Self.patience) {
+    if let ordered, now - ordered > (phase == .working ? MotionProfile.longestGap : Self.servoTimeout) {
       return fail("the servo did not answer for \(now - ordered) ms")
     }
     guard phase == .working, isMoving else { return }
-    if let hindrance { return hold(hindrance.description) }
+    if let blockReason { return hold(blockReason.description) }
     if gap > MotionProfile.longestGap { return hold("the program was held up for \(gap) ms") }
     if ordered == nil { advance(by: gap) }
   }
@@ -289,15 +289,15 @@ package struct BringUp: Sendable {
     if readings.hasSwitch(at: end, of: step), !readings.sees(step, at: end) {
       let since = test.waits ?? now
       test.waits = since
-      course = now - since > Motion.endPatience ? nil : .test(test, leg)
-      if !isMoving { tell(.missed(end)) }
+      course = now - since > Motion.endSwitchTimeout ? nil : .test(test, leg)
+      if !isMoving { show(.missed(end)) }
       return
     }
-    tell(.reached(end, sawAt: test.sawAt))
+    show(.reached(end, sawAt: test.sawAt))
     test.ends.removeFirst()
     (test.sawAt, test.waits) = (nil, nil)
     course = nil
-    if test.ends.isEmpty { tell(.passed) } else { setOut(test) }
+    if test.ends.isEmpty { show(.passed) } else { setOut(test) }
   }
 
   /// Notes the place at which the switch of the test's present end first sees the step.
@@ -307,19 +307,19 @@ package struct BringUp: Sendable {
     course = .test(test, leg)
   }
 
-  private mutating func take(_ report: ServoReport) {
+  private mutating func servoReported(_ report: ServoReport) {
     guard report.number == lastNumber else { return }
     ordered = nil
     switch (phase, report.outcome) {
     case (.preparing, .ready(let found)):
       (phase, place) = (.working, found)
-      tell(.ready(found.map(Self.pulse)))
+      show(.ready(found.map(Self.pulse)))
     case (.releasing, .failed(let error)):
       phase = .released
-      tell(.driven(error.description))
+      show(.driven(error.description))
     case (.releasing, _):
       phase = .released
-      tell(.released)
+      show(.released)
     case (_, .failed(let error)): fail(error.description)
     case (.working, _):
       switch course {
@@ -333,7 +333,7 @@ package struct BringUp: Sendable {
 
   private mutating func arrive() {
     course = nil
-    if let place { tell(.arrived(Self.pulse(place))) }
+    if let place { show(.arrived(Self.pulse(place))) }
   }
 
   /// Releases the servo, because its state is unknown.
@@ -341,10 +341,10 @@ package struct BringUp: Sendable {
     switch phase {
     case .releasing:
       phase = .released
-      tell(.driven(reason))
+      show(.driven(reason))
     case .preparing, .working:
       place = nil
-      tell(.held(nil, reason))
+      show(.held(nil, reason))
       release()
     case .released: break
     }
@@ -372,8 +372,8 @@ package struct BringUp: Sendable {
     effects.append(.servo(ServoOrder(step: step, number: lastNumber, action: action)))
   }
 
-  private mutating func tell(_ event: Event) { effects.append(.tell(event)) }
-  private mutating func refuse(_ reason: String) { tell(.refused(reason)) }
+  private mutating func show(_ message: Message) { effects.append(.show(message)) }
+  private mutating func refuse(_ reason: String) { show(.refused(reason)) }
 
   // MARK: - Pulses and places
 

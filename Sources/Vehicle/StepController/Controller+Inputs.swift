@@ -6,7 +6,7 @@ extension Controller {
   mutating func sense(_ report: SensorReport) {
     let moved = readings.vehicleMoves
     guard readings.note(report) else { return }
-    if report.isActive == nil { record(.lost(report.sensor)) }
+    if report.isActive == nil { log(.lost(report.sensor)) }
     if moved != readings.vehicleMoves {
       // Only if the vehicle was seen to stand: nothing moves at the start.
       let isToRetract = readings.vehicleMoves && readings.interlock.onMoving == .retract
@@ -20,7 +20,7 @@ extension Controller {
 
   private mutating func react(_ step: StepID) {
     if case .moving(let motion)? = steps[step]?.activity {
-      if let hindrance = readings.hindrance(to: motion) { return halt(motion, hindrance) }
+      if let blockReason = readings.blockReason(of: motion) { return halt(motion, blockReason) }
       if readings.sees(motion) { finish(motion, motion.target.position, nil) }
       return
     }
@@ -33,15 +33,15 @@ extension Controller {
       // After a restart the journal must not say that the step is still at the place that it has left.
       writeState(of: step)
     }
-    if let told = state.told, told != condition(of: step) { publish(step) }
+    if let published = state.published, published != condition(of: step) { publish(step) }
     retract(step)
   }
 
   /// Closes an extended step in a moving vehicle, as soon as nothing hinders the motion.
   mutating func retract(_ step: StepID) {
     guard let state = steps[step], state.isToRetract, case .resting = state.activity, state.position != .close,
-      !isEnding, readings.hindrance(to: step, extends: false) == nil
+      !isEnding, readings.blockReason(of: step, extends: false) == nil
     else { return }
-    commit(.motion(Undertaking(retracting: step, at: now.clock)))
+    commit(.motion(MotionRequest(retracting: step, at: now.clock)))
   }
 }

@@ -20,7 +20,7 @@ extension Controller {
       journal.notice = KeptNotice(new, root: keys.operatorKey)
       commit(.notice(new))
     } catch {
-      record(.noticeIgnored(error))
+      log(.noticeIgnored(error))
     }
   }
 
@@ -30,14 +30,14 @@ extension Controller {
     guard new.sequence > notice?.sequence ?? -1 else { return }
     notice = new
     effects.append(.obey(new))
-    record(.noticed(new.sequence))
-    tell(.init(.notice, time: now.wall, notice: new.sequence))
+    log(.noticed(new.sequence))
+    report(.init(.notice, time: now.wall, notice: new.sequence))
   }
 
   /// The notice could not be written. The controller tries again when it arrives again.
   mutating func forget(_ new: Notice, _ reason: String) {
     if journal.notice?.content == new { journal.notice = notice.map { KeptNotice($0, root: keys.operatorKey) } }
-    record(.noticeNotJournaled(reason))
+    log(.noticeNotJournaled(reason))
   }
 }
 

@@ -11,7 +11,7 @@ extension Controller {
       ?? ReceivedCommand(request.payload, controller: keys.decryption, operatorKeys: operatorKeys)
     switch received {
     case .unauthenticated(let error):
-      record(.unauthenticated(step.id, error))
+      log(.unauthenticated(step.id, error))
     case .malformed(_, let token, let nonce):
       refuse(Sender(digest, on: step, nonce: nonce, token), Refusal(.malformed))
     case .command(let command, let token, let key):
@@ -21,7 +21,7 @@ extension Controller {
       }
       switch command.request {
       case .status:
-        record(.challenged(step.id, by: sender.asker))
+        log(.challenged(step.id, by: sender.asker))
         let challenge = session.challenge(for: sender.device, step.id, at: now.clock)
         let call = key.flatMap { beginCall(of: sender, by: $0, challenge) }
         watchRoad()
@@ -30,17 +30,17 @@ extension Controller {
       case .stop:
         stop(for: sender)
       case .move(let move):
-        let undertaking = Undertaking(move, by: sender)
+        let wanted = MotionRequest(move, by: sender)
         let clock = now.clock
         let place = hearing?.place(of: sender.device, at: clock)
         switch proofs.judge(move, for: step, by: sender.device, heard: place, counters: journal.counters, at: now) {
         case .refused(let code, let cause): refuse(sender, Refusal(code), cause)
-        case .accepted(nil): undertake(undertaking)
+        case .accepted(nil): accept(wanted)
         // Checked before the tag's reading is used up, so that the rider can send the same reading again.
-        case .accepted(_?) where isEnding || guardRefusal(of: undertaking) != nil: undertake(undertaking)
+        case .accepted(_?) where isEnding || guardRefusal(of: wanted) != nil: accept(wanted)
         case .accepted(let reading?):
           journal.counters[reading.uid] = reading.counter
-          commit(.reading(reading, undertaking))
+          commit(.reading(reading, wanted))
         }
       }
     }
@@ -78,7 +78,7 @@ extension Controller {
     guard let begun = hearing?.begin(key, for: sender, challenge: challenge, at: clock) else { return nil }
     if !begun.forgotten.isEmpty { effects.append(.forget(begun.forgotten)) }
     effects.append(.await(begun.awaited))
-    return begun.call.request(heard: hearing?.told(sender.device))
+    return begun.call.request(heard: hearing?.reported(sender.device))
   }
 
   /// Tells devices whose place has changed where they are heard now, by answering their question again.
@@ -101,41 +101,41 @@ extension Controller {
   }
 
   /// Looks at the step's state, then refuses the motion, turns the present one round, or begins a new one.
-  mutating func undertake(_ undertaking: Undertaking) {
-    let step = undertaking.step
-    guard case .command(let move, let sender) = undertaking.cause, let state = steps[step],
+  mutating func accept(_ request: MotionRequest) {
+    let step = request.step
+    guard case .command(let move, let sender) = request.cause, let state = steps[step],
       let condition = condition(of: step)
     else { return }
     // Writing the tag's reading took time: a stop or a newer command may have come meanwhile.
     guard session.stands(move) else { return refuse(sender, Refusal(.expired)) }
-    if let code = lapse(of: undertaking) { return refuse(sender, Refusal(code)) }
+    if let code = lapse(of: request) { return refuse(sender, Refusal(code)) }
     switch state.activity {
     case .committing, .preparing:
       return refuse(sender, Refusal(.busy))
     case .moving(let motion):
-      guard motion.canTurnRound(to: undertaking.target, for: sender.device) else {
+      guard motion.canTurnRound(to: request.target, for: sender.device) else {
         return refuse(sender, Refusal(.busy))
       }
     case .resting:
-      guard condition.fault != nil || condition.position != undertaking.target.position else {
-        record(.answered(step, by: sender.asker))
+      guard condition.fault != nil || condition.position != request.target.position else {
+        log(.answered(step, by: sender.asker))
         return answer(sender, .obeyed)
       }
-      if undertaking.target == .close, let reservation = state.reservation, reservation.device != sender.device,
+      if request.target == .close, let reservation = state.reservation, reservation.device != sender.device,
         now.clock < reservation.until
       {
         return refuse(sender, Refusal(.reserved))
       }
     }
-    guard !limit.isExhausted(sender.device, at: now.clock) else { return refuse(sender, Refusal(.tooOften)) }
-    if let hindrance = readings.hindrance(to: step, extends: undertaking.target == .open) {
-      return refuse(sender, hindrance.refusal)
+    guard !motions.isUsedUp(by: sender.device, at: now.clock) else { return refuse(sender, Refusal(.tooOften)) }
+    if let blockReason = readings.blockReason(of: step, extends: request.target == .open) {
+      return refuse(sender, blockReason.refusal)
     }
     // Checked last, so that a rider who waits and asks again uses up nothing.
-    if let refusal = guardRefusal(of: undertaking) { return refuse(sender, refusal) }
-    limit.note(sender.device, at: now.clock)
-    if case .moving(let motion) = state.activity { return turnRound(motion, for: undertaking) }
-    commit(.motion(undertaking))
+    if let refusal = guardRefusal(of: request) { return refuse(sender, refusal) }
+    motions.note(sender.device, at: now.clock)
+    if case .moving(let motion) = state.activity { return turnRound(motion, for: request) }
+    commit(.motion(request))
   }
 
   /// Ends whatever the step does or is about to do. A stop needs neither a challenge nor a proof, because it starts
@@ -143,15 +143,15 @@ extension Controller {
   private mutating func stop(for sender: Sender) {
     let step = sender.step
     session.void(for: step)
-    record(.stopped(step, by: sender.asker))
+    log(.stopped(step, by: sender.asker))
     steps[step]?.isToRetract = false
     switch steps[step]?.activity {
-    case .committing(let undertaking)?, .preparing(let undertaking)?:
-      tellStop(by: sender)
-      abandon(undertaking, Refusal(.expired))
+    case .committing(let request)?, .preparing(let request)?:
+      reportStop(by: sender)
+      abandon(request, Refusal(.expired))
     // The servo holds its last place.
     case .moving(let motion)?:
-      tellStop(by: sender)
+      reportStop(by: sender)
       finish(motion, .unknown, motion.obstacle?.fault)
     case .resting?, nil: break
     }

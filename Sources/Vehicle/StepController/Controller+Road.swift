@@ -3,10 +3,10 @@ import StepProtocol
 
 /// Traffic on the road, and its meaning for a step that is to open.
 extension Controller {
-  mutating func take(_ event: RoadEvent) {
+  mutating func roadChanged(_ event: RoadEvent) {
     let clock = now.clock
-    guard let isFar = traffic?.take(event, at: clock) else { return }
-    if isFar { record(.farRoad) }
+    guard let isFar = traffic?.note(event, at: clock) else { return }
+    if isFar { log(.farRoad) }
     // The bridge needs the vehicle's present place.
     if case .fix = event, let wish = traffic?.wish(at: clock) { effects.append(.watch(wish)) }
   }
@@ -24,16 +24,15 @@ extension Controller {
     return traffic.watch(of: step, at: clock)
   }
 
-  /// Why the traffic guard makes a requested motion wait; nil if it does not, or if the step would not move.
-  func guardRefusal(of undertaking: Undertaking) -> Refusal? {
-    let step = undertaking.step
-    guard let traffic, let condition = condition(of: step) else { return nil }
+  /// Why a guard makes a requested motion wait; nil if none does, or if the step would not move.
+  func guardRefusal(of request: MotionRequest) -> Refusal? {
+    let step = request.step
+    guard let condition = condition(of: step) else { return nil }
     // The step is already there.
-    if condition.phase == .idle, condition.position == undertaking.target.position { return nil }
-    let motion = GuardedMotion(step: step, target: undertaking.target, place: nil, hasBegun: false)
-    switch traffic.clearance(for: motion, at: now) {
-    case .go: return nil
-    case .hold(let hindrance), .stop(let hindrance): return hindrance.refusal
-    }
+    if condition.phase == .idle, condition.position == request.target.position { return nil }
+    let motion = GuardedMotion(step: step, target: request.target, place: nil, hasBegun: false)
+    // A guard that stops the motion does so when it begins, and that is a fault.
+    if case .hold(let blockReason) = clearance(for: motion) { return blockReason.refusal }
+    return nil
   }
 }

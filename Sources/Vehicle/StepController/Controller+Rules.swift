@@ -25,7 +25,7 @@ extension Controller {
   }
 
   /// Applies new rules. Accepted commands go on, and used challenges and readings stay used.
-  mutating func take(_ rules: Rules) {
+  mutating func apply(_ rules: Rules) {
     (vehicle, policy) = (rules.vehicle, rules.policy)
     proofs.replace(vehicle: rules.vehicle, policy: rules.policy, secrets: rules.secrets)
   }

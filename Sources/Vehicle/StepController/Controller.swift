@@ -41,11 +41,11 @@ package struct Controller {
     case publish(Publication)
     case commit(Journal, CommitTicket)
     case servo(ServoOrder)
-    case record(Event)
+    case log(LogEntry)
     /// The operator's notice is in force.
     case obey(Notice)
     /// An event for the operator.
-    case tell(VehicleEvent.Content)
+    case report(VehicleEvent.Content)
     /// The adapters wait for these frames as well.
     case await([UUID])
     /// The adapters no longer wait for these frames.
@@ -75,7 +75,7 @@ package struct Controller {
   }
 
   /// A log entry: who asked for what, and the outcome.
-  package enum Event: Sendable, Equatable {
+  package enum LogEntry: Sendable, Equatable {
     case unauthenticated(StepID, ProtocolError)
     case refused(StepID, RefusalCode, RefusalCause?, by: Asker)
     /// A question was answered with a challenge.
@@ -104,7 +104,7 @@ package struct Controller {
   }
 
   /// What is known of a step.
-  struct State {
+  struct StepState {
     /// Where the step is; while it moves, where it came from.
     var position: Position
     /// Why the last motion did not end where it should.
@@ -119,15 +119,15 @@ package struct Controller {
     /// The vehicle began to move, and the controller has not closed the step since then.
     var isToRetract = false
     /// The content of the last retained statement.
-    var told: Condition?
+    var published: Condition?
   }
 
   enum Activity {
     case resting
     /// The journal that announces the motion is being written.
-    case committing(Undertaking)
+    case committing(MotionRequest)
     /// The servo's output is being set up.
-    case preparing(Undertaking)
+    case preparing(MotionRequest)
     case moving(Motion)
   }
 
@@ -141,8 +141,8 @@ package struct Controller {
   /// Why a journal is written.
   enum Purpose {
     /// A dynamic tag's reading is used up. After that the step's state is checked.
-    case reading(DynamicTag.Reading, Undertaking)
-    case motion(Undertaking)
+    case reading(DynamicTag.Reading, MotionRequest)
+    case motion(MotionRequest)
     /// Nothing waits for it. If it fails, the medium still says that a motion began, which errs on the safe side.
     case note(StepID)
     /// The notice is in force once it is written.
@@ -151,7 +151,7 @@ package struct Controller {
     /// The step that waits for it.
     var waiting: StepID? {
       switch self {
-      case .reading(_, let undertaking), .motion(let undertaking): undertaking.step
+      case .reading(_, let request), .motion(let request): request.step
       case .note, .notice: nil
       }
     }
@@ -160,7 +160,7 @@ package struct Controller {
   /// How long before `nbf` a token is accepted, seconds: clocks differ.
   static let leeway: Int64 = 30
   /// How long a command waits for its journal, milliseconds.
-  static let journalPatience: Int64 = 1_000
+  static let journalTimeout: Int64 = 1_000
 
   var vehicle: Vehicle
   let keys: Keys
@@ -168,17 +168,19 @@ package struct Controller {
   let version: String?
   var policy: Policy
   let profile: MotionProfile
-  let motionGuard: any MotionGuard
-  /// Nil without a traffic feed.
-  var traffic: FeedGuard?
+  /// What may hold or stop a motion besides the inputs. The first that does so decides.
+  let guards: [any MotionGuard]
+  /// The guard among them that also tells riders what it sees; nil without a traffic feed.
+  let traffic: FeedGuard?
   var session: Session
   var proofs: ProofCheck
   /// Nil if the vehicle does not listen.
   var hearing: Hearing?
-  var limit = MotionLimit()
-  var refusals = RefusalAllowance()
+  /// Each device's motions, so that nobody can wear out a servo or keep others from using a step.
+  var motions = Allowances<VerificationKey>(10, in: 60_000)
+  var refusals = ReportedRefusals()
   var readings: Readings
-  var steps: [StepID: State] = [:]
+  var steps: [StepID: StepState] = [:]
   /// What was written, or is being written.
   var journal: Journal
   /// The operator's last notice that is known to be on the medium.
@@ -200,9 +202,8 @@ package struct Controller {
   ///   - journal: has an entry for each step.
   package init(
     vehicle: Vehicle, keys: Keys, policy: Policy, secrets: StepSecrets = StepSecrets(), profile: MotionProfile,
-    inputs: Inputs = Inputs(), hearing: Hearing? = nil, traffic: FeedGuard? = nil, journal: Journal,
-    motionGuard: any MotionGuard = NoGuard(), epoch: [UInt8] = randomBytes(Statement.epochSize),
-    version: String? = nil
+    inputs: Inputs = Inputs(), hearing: Hearing? = nil, guards: [any MotionGuard] = [], journal: Journal,
+    epoch: [UInt8] = randomBytes(Statement.epochSize), version: String? = nil
   ) {
     self.vehicle = vehicle
     self.keys = keys
@@ -214,8 +215,8 @@ package struct Controller {
     // The notice is a former operator's: the controller now has another operator's key.
     if journal.notice?.root != keys.operatorKey { self.journal.notice = nil }
     notice = self.journal.notice?.content
-    self.motionGuard = motionGuard
-    self.traffic = traffic
+    self.guards = guards
+    traffic = guards.lazy.compactMap { $0 as? FeedGuard }.first
     readings = Readings(inputs)
     self.hearing = hearing
     proofs = ProofCheck(vehicle: vehicle, policy: policy, secrets: secrets)
@@ -225,7 +226,7 @@ package struct Controller {
       let entry = journal.entries[step.id] ?? .lost
       // A motion without an end is reported, and never resumed.
       let (position, fault) = entry.motion == nil ? (entry.position, entry.fault) : (.unknown, .interrupted)
-      steps[step.id] = State(position: readings.position(of: step.id, believed: position), fault: fault)
+      steps[step.id] = StepState(position: readings.position(of: step.id, believed: position), fault: fault)
     }
   }
 
@@ -256,19 +257,19 @@ package struct Controller {
     case .request(let request): receive(request)
     case .journal(.committed(let ticket)): proceed(from: ticket)
     case .journal(.failed(let ticket, let reason)): giveUp(ticket, reason)
-    case .servo(let report): take(report)
+    case .servo(let report): servoReported(report)
     case .notice(let payload): receive(notice: payload)
     case .sensed(let report): sense(report)
     case .heard(let frame): hearing?.hear(frame, at: time.clock)
     case .ear(let step, let isListening): hearing?.set(step, isListening: isListening)
     case .listened: lookWhereCallersAre()
-    case .road(let event): take(event)
+    case .road(let event): roadChanged(event)
     case .tick:
       giveUpLateJournals()
       for step in vehicle.steps { advance(step.id) }
-    case .started: tellStart()
+    case .started: reportStart()
     case .connected: for step in vehicle.steps { publish(step.id) }
-    case .rules(let rules): take(rules)
+    case .rules(let rules): apply(rules)
     case .ending: isEnding = true
     }
     return effects
@@ -283,11 +284,11 @@ package struct Controller {
     effects.append(.servo(ServoOrder(step: step, number: lastOrder, action: action)))
   }
 
-  mutating func record(_ event: Event) { effects.append(.record(event)) }
+  mutating func log(_ entry: LogEntry) { effects.append(.log(entry)) }
 
   mutating func refuse(_ sender: Sender, _ refusal: Refusal, _ cause: RefusalCause? = nil) {
-    record(.refused(sender.step, refusal.code, cause, by: sender.asker))
-    tellRefusal(of: sender, refusal.code, cause)
+    log(.refused(sender.step, refusal.code, cause, by: sender.asker))
+    reportRefusal(of: sender, refusal.code, cause)
     answer(sender, .refused(refusal))
   }
 
@@ -298,7 +299,7 @@ package struct Controller {
   /// Publishes a step's state. A change of state is retained for later subscribers; an answer is for one rider, now.
   mutating func publish(_ step: StepID, _ answer: Statement.Answer? = nil) {
     guard let condition = condition(of: step) else { return }
-    if answer == nil { steps[step]?.told = condition }
+    if answer == nil { steps[step]?.published = condition }
     sequence += 1
     let statement = Statement(
       vehicle: vehicle.uuid, step: step, position: condition.position, phase: condition.phase, fault: condition.fault,

@@ -61,9 +61,9 @@ package struct WatchedRoad: Sendable, Equatable {
 /// The guard that uses a traffic feed: it delays a step while something approaches the step.
 ///
 /// It never opens anything. If the feed is wrong, stalled or lost, the guard only holds or is blind.
-package struct FeedGuard: MotionGuard, Sendable {
+package final class FeedGuard: MotionGuard {
   /// How long the feed is watched after a request, milliseconds. Watching all day would take 100 to 300 kB/s.
-  package static let patience: Int64 = 60_000
+  package static let watchTime: Int64 = 60_000
   /// How long a feed may take to begin, milliseconds. Meanwhile a step waits, even if a blind guard may open it.
   /// Otherwise a rider who asks and commands at once would always be faster than the feed.
   package static let beginning: Int64 = 2_000
@@ -98,9 +98,9 @@ package struct FeedGuard: MotionGuard, Sendable {
   }
 
   /// Watches the feed from now on, because a holder of a valid token has asked.
-  mutating func arm(at clock: Int64) {
+  func arm(at clock: Int64) {
     if clock >= until { begun = clock }
-    until = clock + Self.patience
+    until = clock + Self.watchTime
   }
 
   func isWatching(at clock: Int64) -> Bool { clock < until }
@@ -114,7 +114,7 @@ package struct FeedGuard: MotionGuard, Sendable {
 
   /// - Returns: whether everything in the feed is so far away that its axes may be swapped; true once per connection at
   ///   most.
-  mutating func take(_ event: RoadEvent, at clock: Int64) -> Bool {
+  func note(_ event: RoadEvent, at clock: Int64) -> Bool {
     switch event {
     case .connected(let origin):
       nextOrigin = origin
@@ -122,12 +122,12 @@ package struct FeedGuard: MotionGuard, Sendable {
     // Approaching objects stay known for as long as the guard looks ahead.
     case .lost: begun = nil
     case .fix(let fix): place.take(fix, at: seconds(clock))
-    case .frame(let frame, let arrival): return take(frame, at: arrival)
+    case .frame(let frame, let arrival): return note(frame, at: arrival)
     }
     return false
   }
 
-  private mutating func take(_ frame: FeedFrame, at clock: Int64) -> Bool {
+  private func note(_ frame: FeedFrame, at clock: Int64) -> Bool {
     if let next = nextOrigin.take() { (origin, offset) = (next, ClockOffset()) }
     let time = origin + seconds(clock)
     if let bridge = frame.bridge { offset.take(bridge, at: time) }
@@ -143,7 +143,7 @@ package struct FeedGuard: MotionGuard, Sendable {
     return true
   }
 
-  private mutating func settle(at clock: Int64) {
+  private func settle(at clock: Int64) {
     guard let now = place.current(at: seconds(clock)) else { return }
     if traffic == nil {
       traffic = TrafficGuard(
@@ -181,19 +181,19 @@ package struct FeedGuard: MotionGuard, Sendable {
 
   /// Delays only an opening that has not begun: a step that moves follows the rules of motion.
   package func clearance(for motion: GuardedMotion, at time: ControllerTime) -> Clearance {
-    guard motion.target == .open, !motion.hasBegun else { return .go }
+    guard motion.target == .open, !motion.hasBegun else { return .clear }
     switch verdict(for: motion.step, at: time.clock) {
-    case .clear: return .go
+    case .clear: return .clear
     case .approaching(let category, let seconds):
       let oncoming = Oncoming(category: category.rawValue, arrival: Int64((seconds * 1000).rounded()))
       return .hold(
-        Hindrance(refusal: Refusal(.approaching, oncoming: oncoming), "\(category.phrase) comes towards the step"))
+        BlockReason(refusal: Refusal(.approaching, oncoming: oncoming), "\(category.phrase) comes towards the step"))
     case .obstructed(let category):
-      return .hold(Hindrance("\(category.phrase) stands at the step"))
+      return .hold(BlockReason("\(category.phrase) stands at the step"))
     case .blind(let reason):
       let isBeginning = begun.map { time.clock - $0 < Self.beginning } ?? false
       return rules.refusesBlind || isBeginning
-        ? .hold(Hindrance(refusal: Refusal(.blind), "the guard is blind: \(reason.rawValue)")) : .go
+        ? .hold(BlockReason(refusal: Refusal(.blind), "the guard is blind: \(reason.rawValue)")) : .clear
     }
   }
 

@@ -39,7 +39,7 @@ package struct Hearing: Sendable {
   static let callsPerDevice = 2
   static let mostDevices = 64
   /// How late a frame may be reported, milliseconds.
-  private static let patience: Int64 = 900
+  private static let longestDelay: Int64 = 900
   /// How long a device is remembered after its last call, milliseconds.
   private static let memory = Int64(RangingModel.window * 1000)
   /// How often to locate all devices, milliseconds.
@@ -65,7 +65,7 @@ package struct Hearing: Sendable {
     var calls: [Call] = []
     var locator: Locator
     /// The step at which the device was last told that it is heard.
-    var told: StepID?
+    var reported: StepID?
     var until: Int64
   }
 
@@ -129,7 +129,7 @@ package struct Hearing: Sendable {
 
   /// Takes a frame that an adapter heard. Ignores a frame that is not awaited, and one outside its slot.
   mutating func hear(_ heard: HeardFrame, at clock: Int64) {
-    guard let entry = awaited[heard.frame], heard.clock <= clock, clock - heard.clock <= Self.patience,
+    guard let entry = awaited[heard.frame], heard.clock <= clock, clock - heard.clock <= Self.longestDelay,
       (entry.from..<entry.from + Self.slot + Self.delay).contains(heard.clock),
       entry.counts[heard.ear, default: 0] < Self.countsPerSlot, !lost.contains(heard.ear),
       let ear = ears.first(where: { $0.id == heard.ear }),
@@ -158,8 +158,8 @@ package struct Hearing: Sendable {
       let ended = callers[index].calls.filter { $0.end <= clock }
       callers[index].calls.removeAll { $0.end <= clock }
       forgotten += forget(ended)
-      guard heard != callers[index].told else { continue }
-      callers[index].told = heard
+      guard heard != callers[index].reported else { continue }
+      callers[index].reported = heard
       changes += callers[index].calls.map { ($0, heard) }
     }
     callers.removeAll { $0.until <= clock }
@@ -167,7 +167,7 @@ package struct Hearing: Sendable {
   }
 
   /// The step at which a device was last told that it is heard. Answers to its other questions name the same step.
-  func told(_ device: VerificationKey) -> StepID? { callers.first { $0.device == device }?.told }
+  func reported(_ device: VerificationKey) -> StepID? { callers.first { $0.device == device }?.reported }
 
   /// Where a device is now: the step that it is in reach of, and the zone there.
   mutating func place(of device: VerificationKey, at clock: Int64) -> (step: StepID, zone: Zone)? {

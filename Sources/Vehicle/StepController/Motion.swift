@@ -132,10 +132,10 @@ struct Motion: Sendable {
   }
 
   /// How long the switch at an end may take to see the step.
-  static let endPatience: Int64 = 500
+  static let endSwitchTimeout: Int64 = 500
 
   /// The reason for the motion; after it turned round, the newer reason.
-  private(set) var undertaking: Undertaking
+  private(set) var request: MotionRequest
   /// The senders of its commands: each is told how it ends.
   private(set) var senders: [Sender]
   private let profile: MotionProfile
@@ -149,25 +149,25 @@ struct Motion: Sendable {
   /// Whether it slows down in order to turn round.
   private(set) var isTurning = false
   /// The obstacle, once the step backs off from it.
-  private(set) var obstacle: Hindrance?
+  private(set) var obstacle: BlockReason?
   /// Whether the last order of the course was given.
   private(set) var isAtEnd = false
   /// When the servo reached the end, while the switch there does not see the step.
   private var waitsForEnd: Int64?
 
   /// - Parameter place: where the servo is, 0 closed, 1 open; nil if unknown.
-  init(_ undertaking: Undertaking, from place: Double?, at clock: Int64, _ profile: MotionProfile) {
-    self.undertaking = undertaking
+  init(_ request: MotionRequest, from place: Double?, at clock: Int64, _ profile: MotionProfile) {
+    self.request = request
     self.profile = profile
-    senders = undertaking.sender.map { [$0] } ?? []
+    senders = request.sender.map { [$0] } ?? []
     began = clock
     turned = clock
     course = .inching(Inching())
     if let place { course = .leg(Leg(from: place, to: target.extension, profile)) }
   }
 
-  var step: StepID { undertaking.step }
-  var target: Command.Move.Target { undertaking.target }
+  var step: StepID { request.step }
+  var target: Command.Move.Target { request.target }
   /// Whether the step moves outward, or is about to.
   var extends: Bool { target == .open || isTurning }
 
@@ -197,7 +197,7 @@ struct Motion: Sendable {
     if gap > MotionProfile.longestGap { return (.timeout, "the controller was held up for \(gap) ms") }
     if silence > MotionProfile.longestGap { return (.driver, "the servo did not answer for \(silence) ms") }
     if let waitsForEnd {
-      if clock - waitsForEnd <= Motion.endPatience { return nil }
+      if clock - waitsForEnd <= Motion.endSwitchTimeout { return nil }
       return (.endMissed, "the servo is at its end, and the switch there does not see the step")
     }
     return clock - began > limit ? (.timeout, "the motion took longer than \(limit) ms") : nil
@@ -232,13 +232,13 @@ struct Motion: Sendable {
   /// Whether this device may turn the motion round: only the device whose command it obeys, and only while nothing is
   /// in the way.
   func canTurnRound(to end: Command.Move.Target, for device: VerificationKey) -> Bool {
-    undertaking.sender?.device == device && end != target && obstacle == nil
+    request.sender?.device == device && end != target && obstacle == nil
   }
 
   /// Turns towards the other end: slows down first, and never goes faster than the profile.
-  mutating func turnRound(for undertaking: Undertaking, at clock: Int64) {
-    self.undertaking = undertaking
-    senders += undertaking.sender.map { [$0] } ?? []
+  mutating func turnRound(for request: MotionRequest, at clock: Int64) {
+    self.request = request
+    senders += request.sender.map { [$0] } ?? []
     switch course {
     case .leg(let leg) where leg.isDone: setOut(from: leg.place)
     // It already slows down. Once it stands, it starts towards the end that is then wanted.
@@ -256,7 +256,7 @@ struct Motion: Sendable {
   /// Moves back a little, away from an obstacle.
   ///
   /// - Returns: false if the place is unknown, or the step has not left its start.
-  mutating func backOff(from obstacle: Hindrance, at clock: Int64) -> Bool {
+  mutating func backOff(from obstacle: BlockReason, at clock: Int64) -> Bool {
     guard self.obstacle == nil, case .leg(let leg) = course, let retreat = leg.retreat(profile) else { return false }
     course = .leg(retreat)
     self.obstacle = obstacle

@@ -3,21 +3,22 @@ package import StepProtocol
 
 /// A guard that may delay or end a motion for a reason other than the inputs, such as traffic.
 ///
-/// It is asked before a motion begins and at every tick. It must answer at once, from what it already knows.
-package protocol MotionGuard {
+/// It is asked when a motion is requested, before the motion begins, and at every tick. It must answer at once, from
+/// what it already knows.
+package protocol MotionGuard: AnyObject {
   func clearance(for motion: GuardedMotion, at time: ControllerTime) -> Clearance
 }
 
 package enum Clearance: Sendable, Equatable {
-  case go
+  case clear
   /// Wait: a motion does not begin, or pauses until it may go on.
-  case hold(Hindrance)
+  case hold(BlockReason)
   /// Stop: a motion does not begin, or ends in a fault.
-  case stop(Hindrance)
+  case stop(BlockReason)
 }
 
 /// Why a motion is not cleared: what the rider is told before or after it begins, and what the log says.
-package struct Hindrance: Sendable, Equatable {
+package struct BlockReason: Sendable, Equatable {
   package let refusal: Refusal
   package let fault: Fault
   package let description: String
@@ -39,11 +40,4 @@ package struct GuardedMotion: Sendable, Equatable {
   /// 0 closed, 1 open; nil if unknown.
   package let place: Double?
   package let hasBegun: Bool
-}
-
-/// For a vehicle that has only its inputs.
-package struct NoGuard: MotionGuard {
-  package init() {}
-
-  package func clearance(for motion: GuardedMotion, at time: ControllerTime) -> Clearance { .go }
 }

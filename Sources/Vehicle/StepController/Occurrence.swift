@@ -32,14 +32,7 @@ package enum RefusalCause: String, Sendable {
 
 /// Decides which refusals become events of their own. A rider whose program asks again and again must neither wear out
 /// the vehicle's medium nor fill the space for events that wait for the operator.
-struct RefusalAllowance: Sendable {
-  /// The same device, step, code and cause give one event in this many milliseconds.
-  static let repetition: Int64 = 60_000
-  /// For all refusals together: this many at once, then one per `interval` milliseconds.
-  static let burst: Int64 = 30
-  static let interval: Int64 = 20_000
-  static let remembered = 256
-
+struct ReportedRefusals: Sendable {
   private struct Same: Hashable, Sendable {
     let device: VerificationKey
     let step: StepID
@@ -47,10 +40,10 @@ struct RefusalAllowance: Sendable {
     let cause: RefusalCause?
   }
 
-  /// When each of them last became an event, on the controller's clock.
-  private var told: [Same: Int64] = [:]
-  /// Until when the allowance is used up.
-  private var until: Int64 = 0
+  /// The same device, step, code and cause give one event a minute.
+  private var repetitions = Allowances<Same>(1, in: 60_000)
+  /// For all refusals together, milliseconds.
+  private var allowance = Allowance(burst: 30, interval: 20_000)
   private var untold: Int64 = 0
 
   /// - Returns: nil if the refusal is only counted; otherwise how many were only counted before it.
@@ -58,14 +51,11 @@ struct RefusalAllowance: Sendable {
     _ sender: Sender, _ code: RefusalCode, _ cause: RefusalCause?, at clock: Int64
   ) -> Int64? {
     let same = Same(device: sender.device, step: sender.step, code: code, cause: cause)
-    let isNew = told[same].map { clock - $0 >= Self.repetition } ?? true
-    guard isNew, max(until, clock) - clock <= Self.interval * (Self.burst - 1) else {
+    guard !repetitions.isUsedUp(by: same, at: clock), allowance.take(at: Double(clock)) else {
       untold += 1
       return nil
     }
-    until = max(until, clock) + Self.interval
-    if told.count >= Self.remembered { told = told.filter { clock - $0.value < Self.repetition } }
-    told[same] = clock
+    repetitions.note(same, at: clock)
     defer { untold = 0 }
     return untold
   }
@@ -73,19 +63,19 @@ struct RefusalAllowance: Sendable {
 
 /// What the operator is told.
 extension Controller {
-  mutating func tell(_ content: VehicleEvent.Content) { effects.append(.tell(content)) }
+  mutating func report(_ content: VehicleEvent.Content) { effects.append(.report(content)) }
 
   /// The program has started.
-  mutating func tellStart() {
-    tell(.init(.started, time: now.wall))
+  mutating func reportStart() {
+    report(.init(.started, time: now.wall))
     for step in vehicle.steps where journal.entries[step.id]?.motion != nil {
-      tell(.init(.fault, time: now.wall, step: step.id, code: Fault.interrupted.rawValue))
+      report(.init(.fault, time: now.wall, step: step.id, code: Fault.interrupted.rawValue))
     }
   }
 
-  mutating func tellRefusal(of sender: Sender, _ code: RefusalCode, _ cause: RefusalCause?) {
+  mutating func reportRefusal(of sender: Sender, _ code: RefusalCode, _ cause: RefusalCause?) {
     guard let untold = refusals.admit(sender, code, cause, at: now.clock) else { return }
-    tell(
+    report(
       .init(
         .refused, time: now.wall, step: sender.step, position: sender.asked, token: sender.asker.token,
         code: code.rawValue,
@@ -93,27 +83,27 @@ extension Controller {
         untold: untold > 0 ? untold : nil))
   }
 
-  mutating func tellBeginning(of motion: Motion) {
-    let sender = motion.undertaking.sender
-    tell(
+  mutating func reportBeginning(of motion: Motion) {
+    let sender = motion.request.sender
+    report(
       .init(
         .began, time: now.wall, step: motion.step, position: motion.target == .open ? .open : .close,
         token: sender?.asker.token, cause: sender == nil ? "vehicle_moving" : nil,
         method: sender?.asker.method?.rawValue, zone: sender?.asker.zone?.rawValue))
   }
 
-  mutating func tellEnd(of motion: Motion, at position: Position, _ fault: Fault?) {
-    tell(
+  mutating func reportEnd(of motion: Motion, at position: Position, _ fault: Fault?) {
+    report(
       .init(
         .ended, time: now.wall, step: motion.step, position: .init(rawValue: position.rawValue),
-        token: motion.undertaking.sender?.asker.token, code: fault?.rawValue))
+        token: motion.request.sender?.asker.token, code: fault?.rawValue))
   }
 
-  mutating func tellStop(by sender: Sender) {
-    tell(.init(.stopped, time: now.wall, step: sender.step, token: sender.asker.token))
+  mutating func reportStop(by sender: Sender) {
+    report(.init(.stopped, time: now.wall, step: sender.step, token: sender.asker.token))
   }
 
-  mutating func tellFault(of step: StepID, _ fault: Fault) {
-    tell(.init(.fault, time: now.wall, step: step, code: fault.rawValue))
+  mutating func reportFault(of step: StepID, _ fault: Fault) {
+    report(.init(.fault, time: now.wall, step: step, code: fault.rawValue))
   }
 }

@@ -12,7 +12,9 @@ struct ProofCheck: Sendable {
   private var vehicle: Vehicle
   private var policy: Policy
   private var secrets: StepSecrets
-  private var guesses = GuessLimit()
+  /// Each device's wrong minors, because somebody with enough time could guess 16 bits. Each device has its own count,
+  /// so that nobody can lock out another.
+  private var wrongMinors = Allowances<VerificationKey>(3, in: 60_000)
 
   init(vehicle: Vehicle, policy: Policy, secrets: StepSecrets) {
     self.vehicle = vehicle
@@ -20,7 +22,7 @@ struct ProofCheck: Sendable {
     self.secrets = secrets
   }
 
-  /// Replaces the rules. The devices' counted guesses stay.
+  /// Replaces the rules. The counted wrong minors stay.
   mutating func replace(vehicle: Vehicle, policy: Policy, secrets: StepSecrets) {
     (self.vehicle, self.policy, self.secrets) = (vehicle, policy, secrets)
   }
@@ -88,14 +90,14 @@ struct ProofCheck: Sendable {
     to beacons: [HeardBeacon], for step: Step, by device: VerificationKey, at time: ControllerTime
   ) -> (RefusalCode, RefusalCause)? {
     // Checked first, so that no answer shows whether a guess was right.
-    if secrets.minors[step.id] != nil, guesses.isExhausted(device, at: time.clock) {
+    if secrets.minors[step.id] != nil, wrongMinors.isUsedUp(by: device, at: time.clock) {
       return (.staleProof, .guessesUsedUp)
     }
     guard let own = beacons.first(where: { $0.major == step.major }) else { return (.wrongStep, .beaconMissing) }
     guard !beacons.contains(where: { $0.level > own.level }) else { return (.wrongStep, .otherNearer) }
     if let rotating = secrets.minors[step.id] {
       guard rotating.accepted(at: time.wall).contains(own.minor) else {
-        guesses.noteWrong(by: device, at: time.clock)
+        wrongMinors.note(device, at: time.clock)
         return (.staleProof, .wrongMinor)
       }
     } else if let minor = step.minor, own.minor != minor {

@@ -95,7 +95,7 @@ struct Sender: Sendable {
 }
 
 /// A requested motion, and its reason.
-struct Undertaking: Sendable {
+struct MotionRequest: Sendable {
   enum Cause: Sendable {
     /// A command that passed every check.
     case command(Command.Move, Sender)
@@ -104,7 +104,7 @@ struct Undertaking: Sendable {
   }
 
   /// How long a retraction may take to begin, milliseconds.
-  private static let patience = Session.longestDeadline
+  private static let timeout = Session.longestDeadline
 
   let cause: Cause
   let step: StepID
@@ -119,7 +119,7 @@ struct Undertaking: Sendable {
 
   init(retracting step: StepID, at clock: Int64) {
     cause = .interlock
-    (self.step, target, deadline) = (step, .close, clock + Self.patience)
+    (self.step, target, deadline) = (step, .close, clock + Self.timeout)
   }
 
   /// The sender, who is told the outcome.

@@ -170,33 +170,33 @@ struct Readings: Sendable {
     return vehicleMoves && position != .close ? .vehicleMoving : nil
   }
 
-  func hindrance(to motion: Motion) -> Hindrance? {
+  func blockReason(of motion: Motion) -> BlockReason? {
     // A step that backs off moves through space that was free a moment ago, so only a disabling input stops it.
-    motion.obstacle == nil ? hindrance(to: motion.step, extends: motion.extends) : disabling
+    motion.obstacle == nil ? blockReason(of: motion.step, extends: motion.extends) : disabling
   }
 
   /// Why a step may not move.
   ///
   /// - Parameter extends: whether it would go outward.
-  func hindrance(to step: StepID, extends: Bool) -> Hindrance? {
+  func blockReason(of step: StepID, extends: Bool) -> BlockReason? {
     if let disabling { return disabling }
     if let contradiction = contradiction(of: step) {
-      return Hindrance(refusal: Refusal(.unavailable), fault: .sensor, contradiction)
+      return BlockReason(refusal: Refusal(.unavailable), fault: .sensor, contradiction)
     }
     if extends, vehicleMoves {
       let reason = isLost(.standing) ? "it is not known whether the vehicle stands" : "the vehicle moves"
-      return Hindrance(refusal: Refusal(.vehicleMoving), fault: .vehicleMoving, reason)
+      return BlockReason(refusal: Refusal(.vehicleMoving), fault: .vehicleMoving, reason)
     }
     guard isInactive(.clear(step)) else { return nil }
-    if isLost(.clear(step)) { return Hindrance(fault: .sensor, "the clear input is lost") }
-    return Hindrance("something is in the way")
+    if isLost(.clear(step)) { return BlockReason(fault: .sensor, "the clear input is lost") }
+    return BlockReason("something is in the way")
   }
 
-  private var disabling: Hindrance? {
+  private var disabling: BlockReason? {
     guard isInactive(.enable) else { return nil }
     return isLost(.enable)
-      ? Hindrance(refusal: Refusal(.stopped), fault: .sensor, "the enable input is lost")
-      : Hindrance(refusal: Refusal(.stopped), fault: .stopped, "the enable input forbids motion")
+      ? BlockReason(refusal: Refusal(.stopped), fault: .sensor, "the enable input is lost")
+      : BlockReason(refusal: Refusal(.stopped), fault: .stopped, "the enable input forbids motion")
   }
 
   private func contradiction(of step: StepID) -> String? {

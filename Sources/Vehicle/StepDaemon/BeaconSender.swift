@@ -3,23 +3,21 @@ package import Domain
 import Ranging
 import SystemIO
 
+enum BeaconEvent: Equatable, Sendable {
+  /// The beacons are on the air.
+  case sending
+  /// The beacons are not, or no longer, on the air. The same reason is not reported twice in a row.
+  case failed(RadioError)
+}
+
 /// Makes an adapter send the beacons of a plan, until it is closed.
 ///
 /// The adapter is used on a separate thread, because an adapter that does not answer must not delay a motion. A lost
 /// adapter is tried again, after half a second at first, and at most half a minute later on.
 final class BeaconSender: Sendable {
-  enum Event: Equatable, Sendable {
-    /// The beacons are on the air.
-    case sending
-    /// The beacons are not, or no longer, on the air. The same reason is not reported twice in a row.
-    case failed(RadioError)
-  }
-
   let plan: BeaconPlan
-  let events: Mailbox<Event>
-  /// Ends the thread.
-  let stop: Interruption
-  private let ended: Wakeup
+  let events: Mailbox<BeaconEvent>
+  private let thread: WorkerThread
 
   /// Tries the adapter, and starts the thread, which keeps trying.
   ///
@@ -27,24 +25,20 @@ final class BeaconSender: Sendable {
   init(_ plan: BeaconPlan) throws {
     self.plan = plan
     events = try Mailbox()
-    stop = try Interruption.manual()
-    ended = try Wakeup()
-    let attempts = BeaconAttempts(plan, events, stop)
+    thread = try WorkerThread()
+    let attempts = BeaconAttempts(plan, events, thread.stop)
     do throws(RadioError) { try attempts.begin() } catch {
       if error.isLasting { throw BeaconError(cause: error) }
-      attempts.tell(.failed(error))
+      attempts.report(.failed(error))
     }
-    try DetachedThread.start { [ended] in
-      attempts.run()
-      ended.signal()
-    }
+    try thread.start { attempts.run() }
   }
 
-  /// Takes the beacons off the air, and waits for that: 2 s at most, which a working controller never needs.
-  func close() {
-    stop.interrupt()
-    _ = try? waitReadable([ended.number], until: .now + .seconds(2))
-  }
+  /// Takes the beacons off the air. Does not wait for that.
+  func stop() { thread.stop.interrupt() }
+
+  /// Takes the beacons off the air, and waits for that.
+  func close() { thread.close() }
 }
 
 /// Runs on the thread: puts a plan's beacons on the air, changes their minors on time, and tries again after a failure.
@@ -54,16 +48,16 @@ private final class BeaconAttempts {
   private static let longestRest: Int64 = 10_000_000
 
   private let plan: BeaconPlan
-  private let events: Mailbox<BeaconSender.Event>
+  private let events: Mailbox<BeaconEvent>
   private let stop: Interruption
   private var advertiser: Advertiser?
   private var begun = Instant.now
   private var lasted = Duration.zero
   private var backoff = Backoff()
   /// The last reported event.
-  private var told: BeaconSender.Event?
+  private var reported: BeaconEvent?
 
-  init(_ plan: BeaconPlan, _ events: Mailbox<BeaconSender.Event>, _ stop: Interruption) {
+  init(_ plan: BeaconPlan, _ events: Mailbox<BeaconEvent>, _ stop: Interruption) {
     (self.plan, self.events, self.stop) = (plan, events, stop)
   }
 
@@ -76,7 +70,7 @@ private final class BeaconAttempts {
       } catch {
         lasted = advertiser == nil ? .zero : begun.duration(to: .now)
         advertiser = nil
-        tell(.failed(error))
+        report(.failed(error))
       }
     }
     // Off the air before anybody is told that the thread has ended.
@@ -88,7 +82,7 @@ private final class BeaconAttempts {
   func begin() throws(RadioError) {
     advertiser = try plan.radio.advertise(frames, interruption: stop)
     begun = .now
-    tell(.sending)
+    report(.sending)
   }
 
   /// Waits until other frames are due.
@@ -119,9 +113,9 @@ private final class BeaconAttempts {
     return ready[0]
   }
 
-  func tell(_ event: BeaconSender.Event) {
-    if event == told || event == .failed(.interrupted) { return }
-    told = event
+  func report(_ event: BeaconEvent) {
+    if event == reported || event == .failed(.interrupted) { return }
+    reported = event
     events.post(event)
   }
 }

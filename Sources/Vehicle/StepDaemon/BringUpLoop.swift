@@ -13,9 +13,9 @@ package protocol BringUpPanel: AnyObject {
   var isScript: Bool { get }
   /// The input since the last call; nil at its end.
   func typed() throws -> [BringUpLoop.Typed]?
-  func show(_ state: BringUp.State)
-  func tell(_ event: BringUp.Event)
-  func tellWritten(_ pulses: ServoPulses, to path: String)
+  func show(_ readout: BringUp.Readout)
+  func show(_ message: BringUp.Message)
+  func showWritten(_ pulses: ServoPulses, to path: String)
 }
 
 /// Why a servo cannot be set up.
@@ -73,9 +73,9 @@ package final class BringUpLoop {
   }
 
   /// How long the first order waits for the inputs to be read: an unread input counts as inactive.
-  private static let inputPatience = Duration.seconds(1)
+  private static let inputTimeout = Duration.seconds(1)
   /// How long a write of the journal may take.
-  private static let journalPatience = Duration.seconds(5)
+  private static let journalTimeout = Duration.seconds(5)
 
   /// The ticket of the last journal.
   private static let last = 2
@@ -108,13 +108,14 @@ package final class BringUpLoop {
     (journalReports, servoReports) = (try Mailbox(), try Mailbox())
     do {
       journal = try FileJournal(
-        setup.journal, steps: steps, installed: setup.installed, report: { [journalReports] in journalReports.post($0) }
+        setup.file.journal, steps: steps, installed: setup.file.installed,
+        report: { [journalReports] in journalReports.post($0) }
       )
     } catch JournalError.inUse(let path) {
       throw BringUpError.inUse(path)
     }
     let report: @Sendable (ServoReport) -> Void = { [servoReports] in servoReports.post($0) }
-    switch setup.servo {
+    switch setup.file.servo {
     case .simulated(let log):
       writtenEnds = ServoPulses()
       servo = try SimulatedServo(log: log, report: report)
@@ -129,8 +130,8 @@ package final class BringUpLoop {
       outputs.channels[step]?.pulses = BringUp.scale
       servo = try PulsedServos(outputs, report: report)
     }
-    bringUp = BringUp(step, ends: writtenEnds, inputs: setup.inputs)
-    let wirings = setup.inputs.wirings.filter { $0.key.step == step || $0.key.step == nil }
+    bringUp = BringUp(step, ends: writtenEnds, inputs: setup.file.inputs)
+    let wirings = setup.file.inputs.wirings.filter { $0.key.step == step || $0.key.step == nil }
     unread = Set(wirings.keys)
     inputs = wirings.isEmpty ? nil : try InputReader(wirings)
     loop = try EventLoop()
@@ -139,26 +140,26 @@ package final class BringUpLoop {
   /// Runs until the panel or the interruption ends it. It releases the servo in any case.
   package func run(until interruption: Interruption) throws {
     var registrations = [
-      try loop.receive(journalReports) { [unowned self] in take($0) },
+      try loop.receive(journalReports) { [unowned self] in written($0) },
       try loop.receive(servoReports) { [unowned self] in handle(.servo($0)) },
     ]
-    if let inputs { registrations.append(try loop.receive(inputs.events) { [unowned self] in take($0) }) }
+    if let inputs { registrations.append(try loop.receive(inputs.events) { [unowned self] in sensed($0) }) }
     registrations.append(
       try loop.watch(interruption.number) { [unowned self] in
         registrations.last?.cancel()
         end()
       })
     defer { for registration in registrations { registration.cancel() } }
-    loop.schedule(at: .now + Self.inputPatience) { [unowned self] in
+    loop.schedule(at: .now + Self.inputTimeout) { [unowned self] in
       unread = []
       try work()
     }
     commit(.lost)
-    let patience = loop.schedule(at: .now + Self.journalPatience) { [unowned self] in
+    let timeout = loop.schedule(at: .now + Self.journalTimeout) { [unowned self] in
       if !isCommitted { failJournal("it does not answer") }
     }
     try loop.run()
-    patience.cancel()
+    timeout.cancel()
     if let failure { throw failure }
   }
 
@@ -172,7 +173,7 @@ package final class BringUpLoop {
     journal.commit(content, isEnding ? Self.last : 1)
   }
 
-  private func take(_ report: JournalReport) {
+  private func written(_ report: JournalReport) {
     switch report {
     case .failed(_, let reason): failJournal(reason)
     case .committed(Self.last): loop.stop()
@@ -198,25 +199,27 @@ package final class BringUpLoop {
 
   private func listen() throws {
     guard typing == nil, !isInputOver else { return }
-    typing = try loop.watch(panel.descriptor) { [unowned self] in
-      let typed: [Typed]?
-      do { typed = try panel.typed() } catch {
-        // Whatever the error is, the servo is released first.
-        return fail(error as? any Failure ?? BringUpError.notCarriedOut("\(error)"))
-      }
-      if let typed {
-        waiting += typed
-        // A stop waits for nothing, and voids all earlier input.
-        if let last = waiting.lastIndex(of: .order(.stop)) {
-          waiting.removeSubrange(...last)
-          handle(.ordered(.stop))
-        }
-      } else {
-        isInputOver = true
-        typing?.cancel()
-      }
-      try work()
+    typing = try loop.watch(panel.descriptor) { [unowned self] in try typed() }
+  }
+
+  private func typed() throws {
+    let typed: [Typed]?
+    do { typed = try panel.typed() } catch {
+      // Whatever the error is, the servo is released first.
+      return fail(error as? any Failure ?? BringUpError.notCarriedOut("\(error)"))
     }
+    if let typed {
+      waiting += typed
+      // A stop waits for nothing, and voids all earlier input.
+      if let last = waiting.lastIndex(of: .order(.stop)) {
+        waiting.removeSubrange(...last)
+        handle(.ordered(.stop))
+      }
+    } else {
+      isInputOver = true
+      typing?.cancel()
+    }
+    try work()
   }
 
   private func work() throws {
@@ -235,7 +238,7 @@ package final class BringUpLoop {
       let pulses = bringUp.ends
       try Files.edit(path) { try ControllerFile.setting(pulses, of: bringUp.step, in: $0, path: path) }
       writtenEnds = pulses
-      panel.tellWritten(pulses, to: path)
+      panel.showWritten(pulses, to: path)
     } catch {
       refuse("not written: \(error)")
     }
@@ -245,7 +248,7 @@ package final class BringUpLoop {
     if panel.isScript {
       fail(BringUpError.notCarriedOut(reason))
     } else {
-      panel.tell(.refused(reason))
+      panel.show(.refused(reason))
     }
   }
 
@@ -256,49 +259,51 @@ package final class BringUpLoop {
     for effect in bringUp.handle(input, at: clock) {
       switch effect {
       case .servo(let order): servo.execute(order)
-      case .tell(let event): take(event)
+      case .show(let message): show(message)
       }
     }
     if bringUp.needsTicks, tick == nil { scheduleTick() }
-    if !isEnding { panel.show(bringUp.state) }
+    if !isEnding { panel.show(bringUp.readout) }
     if callsWork, !isEnding { loop.schedule(at: .now) { [unowned self] in try work() } }
   }
 
   private func scheduleTick() {
-    tick = loop.schedule(at: ticks.next()) { [unowned self] in
-      tick = nil
-      checkInputs()
-      handle(.tick)
-    }
+    tick = loop.schedule(at: ticks.next()) { [unowned self] in ticked() }
   }
 
-  private func take(_ event: BringUp.Event) {
-    switch event {
+  private func ticked() {
+    tick = nil
+    checkInputs()
+    handle(.tick)
+  }
+
+  private func show(_ message: BringUp.Message) {
+    switch message {
     case .refused(let reason):
       return refuse(reason)
     case .ready:
-      panel.tell(event)
+      panel.show(message)
       do { try listen() } catch { fail(BringUpError.notCarriedOut("\(error)")) }
       return
-    case .held(_, let reason) where panel.isScript || bringUp.state.pulse == nil && bringUp.awaitsServo:
-      panel.tell(event)
+    case .held(_, let reason) where panel.isScript || bringUp.readout.pulse == nil && bringUp.awaitsServo:
+      panel.show(message)
       return fail(BringUpError.notCarriedOut(reason))
     case .missed(let end) where panel.isScript:
-      panel.tell(event)
+      panel.show(message)
       let name = end == .open ? "open" : "closed"
       return fail(BringUpError.notCarriedOut("the switch at the \(name) end does not see the step"))
     case .released, .driven:
-      panel.tell(event)
-      if case .driven(let reason) = event { failure = BringUpError.stillDriven(reason) }
+      panel.show(message)
+      if case .driven(let reason) = message { failure = BringUpError.stillDriven(reason) }
       return leave()
     case .arrived, .stopped, .held, .marked, .reached, .missed, .passed: break
     }
-    panel.tell(event)
+    panel.show(message)
   }
 
   // MARK: - Inputs
 
-  private func take(_ event: InputReader.Event) {
+  private func sensed(_ event: InputEvent) {
     unread.remove(event.report.sensor)
     handle(.sensed(event.report))
   }
@@ -324,6 +329,6 @@ package final class BringUpLoop {
     let position = bringUp.position(by: writtenEnds)
     let found = journal.found.entries[bringUp.step] ?? .lost
     commit(!bringUp.hasDriven ? found : position == .unknown ? .lost : Journal.Entry(position: position))
-    loop.schedule(at: .now + Self.journalPatience) { [unowned self] in failJournal("it does not answer") }
+    loop.schedule(at: .now + Self.journalTimeout) { [unowned self] in failJournal("it does not answer") }
   }
 }

@@ -8,8 +8,8 @@ import SystemIO
 /// Takes events from a link and opens riders' commands, on a separate thread. So a stranger's messages cost the loop
 /// nothing, and one device cannot use up another device's turn.
 ///
-/// The sender is unknown until a message is decrypted. After that everything is bounded: the messages of each device
-/// (`DeviceAllowance`), and those that wait for the loop. While too many wait, nothing is taken from the link.
+/// The sender is unknown until a message is decrypted. After that everything is bounded: the messages of each device,
+/// and those that wait for the loop. While too many wait, nothing is taken from the link.
 final class CommandOpener: Sendable {
   enum Arrival: Sendable {
     /// Any event that is not a command for a step.
@@ -27,6 +27,10 @@ final class CommandOpener: Sendable {
     case excess(rider: String)
   }
 
+  /// How much each device may send: more than any program that waits for answers sends, and so little that answering
+  /// takes a twentieth of a processor. Times are in seconds.
+  static let allowance = Allowance(burst: 500, interval: 1 / Double(perSecond))
+  static let perSecond = 250
   /// The number of arrivals that may wait for the loop.
   private static let capacity = 64
 
@@ -35,7 +39,7 @@ final class CommandOpener: Sendable {
   private let screen: CommandScreen
   private let waiting = Atomic(0)
   private let room: Wakeup
-  private let end: Interruption
+  private let thread: WorkerThread
   private let isEnding = Atomic(false)
   /// The new operator keys, until the thread has taken them.
   private let trusted = Mutex<[VerificationKey]?>(nil)
@@ -49,16 +53,16 @@ final class CommandOpener: Sendable {
   ///   - operatorKeys: the keys that may sign tokens at first.
   init(
     _ link: any CommandLink, _ screen: CommandScreen, decryption: DecryptionKey, operatorKeys: [VerificationKey],
-    allowance: DeviceAllowance = DeviceAllowance()
+    allowance: Allowance = CommandOpener.allowance
   ) throws {
     arrivals = try Mailbox()
     room = try Wakeup()
-    end = try Interruption.manual()
+    thread = try WorkerThread()
     self.link = link
     self.screen = screen
     let opening = OpenerState(
       screen, CommandReader(controller: decryption, operatorKeys: operatorKeys), allowance)
-    try DetachedThread.start { self.run(opening) }
+    try thread.start { self.run(opening) }
   }
 
   /// Must be called for each arrival that the loop has taken.
@@ -72,15 +76,14 @@ final class CommandOpener: Sendable {
   /// Ends the thread.
   func close() {
     isEnding.store(true, ordering: .relaxed)
-    end.interrupt()
+    thread.stop.interrupt()
   }
 
   private func run(_ start: OpenerState) {
     var opening = start
+    let descriptors = [link.descriptor, thread.stop.number, screen.refusal.number]
     do {
-      while let ready = try? waitReadable([link.descriptor, end.number, screen.refusal.number], until: opening.due),
-        !ready[1]
-      {
+      while let ready = try? waitReadable(descriptors, until: opening.due), !ready[1] {
         if ready[2] { screen.refusal.clear() }
         var event: MQTTConnection.Event?
         repeat {
@@ -103,7 +106,7 @@ final class CommandOpener: Sendable {
 
   private func waitForRoom() {
     while waiting.load(ordering: .relaxed) >= Self.capacity, !isEnding.load(ordering: .relaxed) {
-      _ = try? waitReadable([room.number, end.number], until: nil)
+      _ = try? waitReadable([room.number, thread.stop.number], until: nil)
       room.clear()
     }
   }
@@ -114,10 +117,12 @@ final class CommandOpener: Sendable {
 private struct OpenerState: Sendable {
   private let screen: CommandScreen
   private var reader: CommandReader
-  private var allowance: DeviceAllowance
+  private let allowance: Allowance
+  private var allowances: [VerificationKey: Allowance] = [:]
+  private let start = Instant.now
   private var excess = IgnoredMessages()
 
-  init(_ screen: CommandScreen, _ reader: CommandReader, _ allowance: DeviceAllowance) {
+  init(_ screen: CommandScreen, _ reader: CommandReader, _ allowance: Allowance) {
     (self.screen, self.reader, self.allowance) = (screen, reader, allowance)
   }
 
@@ -129,7 +134,10 @@ private struct OpenerState: Sendable {
     var rider = ""
     let command = reader.read(message.payload) { token in
       rider = token.subject
-      return allowance.admits(token.device, at: .now)
+      let now = start.duration(to: .now).inSeconds
+      // Only devices with an operator's token get here, so there are few.
+      if allowances.count > 1024 { allowances = allowances.filter { !$0.value.isWhole(at: now) } }
+      return allowances[token.device, default: allowance].take(at: now)
     }
     switch command {
     case .unauthenticated(let fault)?:
@@ -150,32 +158,5 @@ private struct OpenerState: Sendable {
   mutating func ignored() -> [CommandOpener.Arrival] {
     let now = Instant.now
     return [screen.report(at: now), excess.report(at: now)].compactMap(\.self)
-  }
-}
-
-/// How much each device may send. The limit is above the rate of any program that waits for answers, and low enough
-/// that answering takes a twentieth of a processor.
-struct DeviceAllowance: Sendable {
-  static let perSecond = 250
-  /// How many messages may come at once.
-  static let burst = 500
-
-  private let interval: Duration
-  private let burst: Int
-  /// For each device, the time up to which its allowance is used.
-  private var until: [VerificationKey: Instant] = [:]
-
-  init(perSecond: Int = DeviceAllowance.perSecond, burst: Int = DeviceAllowance.burst) {
-    interval = .seconds(1) / perSecond
-    self.burst = burst
-  }
-
-  mutating func admits(_ device: VerificationKey, at now: Instant) -> Bool {
-    let used = max(until[device] ?? now, now)
-    guard used - now <= interval * (burst - 1) else { return false }
-    until[device] = used + interval
-    // Only devices with an operator's token get here, so there are few.
-    if until.count > 1024 { until = until.filter { $0.value > now } }
-    return true
   }
 }

@@ -47,7 +47,7 @@ struct IgnoredMessages: Sendable {
 
   private var first: (step: StepID, reason: CommandOpener.Reason)?
   private var count = 0
-  private var told = Instant.now - interval
+  private var reported = Instant.now - interval
 
   /// - Returns: whether this is the first message since the last report.
   @discardableResult
@@ -59,12 +59,12 @@ struct IgnoredMessages: Sendable {
   }
 
   /// When the next report is due; nil if there is nothing to report.
-  var due: Instant? { first == nil ? nil : told + Self.interval }
+  var due: Instant? { first == nil ? nil : reported + Self.interval }
 
   /// The report, if it is due.
   mutating func report(at now: Instant) -> CommandOpener.Arrival? {
-    guard let (step, reason) = first, now - told >= Self.interval else { return nil }
-    defer { (first, count, told) = (nil, 0, now) }
+    guard let (step, reason) = first, now - reported >= Self.interval else { return nil }
+    defer { (first, count, reported) = (nil, 0, now) }
     return .ignored(step, reason, count: count)
   }
 }

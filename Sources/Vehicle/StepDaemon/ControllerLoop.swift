@@ -34,7 +34,7 @@ final class ControllerLoop {
   }
 
   /// How long the journal and the servos may take at the end, and after that the broker.
-  private static let patience = (settling: Duration.seconds(5), delivery: Duration.seconds(2))
+  private static let timeouts = (settling: Duration.seconds(5), delivery: Duration.seconds(2))
 
   private enum Ending {
     case no
@@ -63,7 +63,7 @@ final class ControllerLoop {
   private var inputsAnswer = true
   private var noticePause: Registration?
   private var waitingNotice: [UInt8]?
-  private var holdUps: (count: Int, told: Instant)
+  private var holdUps: (count: Int, reported: Instant)
   /// Nil if no metrics are written.
   private var metrics: Metrics?
   private let steps: [StepID]
@@ -91,7 +91,7 @@ final class ControllerLoop {
     var signal: Registration?
     signal = try loop.watch(interruption.number) { [unowned self] in
       signal?.cancel()
-      end()
+      interrupted()
     }
     loop.schedule(at: .now) { [unowned self] in parts.supervision?.begin(on: loop) }
     handle(.started)
@@ -101,15 +101,12 @@ final class ControllerLoop {
   /// Connects each part's reports to the loop.
   private func receiveReports() throws -> [Registration] {
     var registrations = [
-      try loop.receive(opener.arrivals) { [unowned self] in try take($0) },
-      try loop.receive(parts.journalReports) { [unowned self] in
-        metrics?.take($0)
-        handle(.journal($0))
-      },
+      try loop.receive(opener.arrivals) { [unowned self] in try arrived($0) },
+      try loop.receive(parts.journalReports) { [unowned self] in written($0) },
       try loop.receive(parts.servoReports) { [unowned self] in handle(.servo($0)) },
     ]
     if let inputs = parts.inputs {
-      registrations.append(try loop.receive(inputs.events) { [unowned self] in take($0) })
+      registrations.append(try loop.receive(inputs.events) { [unowned self] in sensed($0) })
     }
     for sender in parts.beacons {
       registrations.append(
@@ -119,7 +116,7 @@ final class ControllerLoop {
         })
     }
     for ear in parts.ears {
-      registrations.append(try loop.receive(ear.events) { [unowned self] in take($0, from: ear) })
+      registrations.append(try loop.receive(ear.events) { [unowned self] in listened($0, at: ear) })
     }
     if let events = parts.events {
       registrations.append(
@@ -130,7 +127,7 @@ final class ControllerLoop {
       if let notice = controller.notice { events.obey(notice) }
     }
     if let reloader = parts.reloader {
-      registrations.append(try loop.receive(reloader.readings) { [unowned self] in take($0) })
+      registrations.append(try loop.receive(reloader.readings) { [unowned self] in reloaded($0) })
     }
     if let file = parts.metrics {
       registrations.append(
@@ -140,10 +137,10 @@ final class ControllerLoop {
       loop.schedule(at: .now) { [unowned self] in writeMetrics(to: file) }
     }
     if let road = parts.road {
-      registrations.append(try loop.receive(road.events) { [unowned self] in take($0, from: road) })
+      registrations.append(try loop.receive(road.events) { [unowned self] in roadChanged($0, from: road) })
     }
     if let receiver = parts.receiver {
-      registrations.append(try loop.receive(receiver.events) { [unowned self] in take($0) })
+      registrations.append(try loop.receive(receiver.events) { [unowned self] in located($0) })
     }
     return registrations
   }
@@ -165,13 +162,13 @@ final class ControllerLoop {
         metrics?.begin(ticket)
         parts.journal.commit(journal, ticket)
       case .servo(let order): parts.servo.execute(order)
-      case .record(let event):
-        metrics?.count(event)
-        parts.log.write(event)
+      case .log(let entry):
+        metrics?.count(entry)
+        parts.log.write(entry)
       case .obey(let notice):
         opener.trust(notice.keys)
         parts.events?.obey(notice)
-      case .tell(let content): parts.events?.add(content)
+      case .report(let content): parts.events?.add(content)
       case .await(let frames): parts.awaited.add(frames)
       case .forget(let frames): parts.awaited.remove(frames)
       case .watch(let road):
@@ -185,16 +182,23 @@ final class ControllerLoop {
   }
 
   private func scheduleTick() {
-    tick = loop.schedule(at: ticks.next()) { [unowned self] in
-      tick = nil
-      checkInputs()
-      handle(.tick)
-    }
+    tick = loop.schedule(at: ticks.next()) { [unowned self] in ticked() }
+  }
+
+  private func ticked() {
+    tick = nil
+    checkInputs()
+    handle(.tick)
+  }
+
+  private func written(_ report: JournalReport) {
+    metrics?.written(report)
+    handle(.journal(report))
   }
 
   // MARK: - Ears
 
-  private func take(_ event: Ear.Event, from ear: Ear) {
+  private func listened(_ event: EarEvent, at ear: Ear) {
     switch event {
     case .listening:
       metrics?.set(.listening, 1, [("step", ear.step.description)])
@@ -217,7 +221,7 @@ final class ControllerLoop {
 
   // MARK: - The configuration
 
-  private func take(_ reading: Result<Reloader.Reading, any Error>) {
+  private func reloaded(_ reading: Result<Reloader.Reading, any Error>) {
     switch reading {
     case .success(let reading):
       handle(.rules(reading.rules))
@@ -233,7 +237,7 @@ final class ControllerLoop {
 
   // MARK: - The road
 
-  private func take(_ event: RoadListener.Event, from listener: RoadListener) {
+  private func roadChanged(_ event: FeedEvent, from listener: RoadListener) {
     switch event {
     case .connected(let wall, let instant):
       metrics?.set(.road, 1)
@@ -248,7 +252,7 @@ final class ControllerLoop {
     parts.log.write(event, of: listener)
   }
 
-  private func take(_ event: ReceiverListener.Event) {
+  private func located(_ event: ReceiverEvent) {
     switch event {
     case .fix(let fix): handle(.road(.fix(fix)))
     case .lost(let reason):
@@ -276,7 +280,7 @@ final class ControllerLoop {
 
   // MARK: - Inputs
 
-  private func take(_ event: InputReader.Event) {
+  private func sensed(_ event: InputEvent) {
     let sensor = event.report.sensor
     metrics?.set(.lostInput, event.report.isActive == nil ? 1 : 0, [("input", sensor.description)])
     if let loss = event.loss {
@@ -305,10 +309,10 @@ final class ControllerLoop {
 
   // MARK: - The broker
 
-  private func take(_ arrival: CommandOpener.Arrival) throws {
+  private func arrived(_ arrival: CommandOpener.Arrival) throws {
     opener.taken()
     switch arrival {
-    case .event(let event): try take(event)
+    case .event(let event): try connectionChanged(event)
     // A step that still moves can be stopped; the controller itself begins nothing more.
     case .request(let request): if ending != .delivering { handle(.request(request)) }
     case .ignored(let step, let reason, let count):
@@ -316,10 +320,10 @@ final class ControllerLoop {
       parts.log.write(step, reason, count: count)
     case .failed(let error): throw error
     }
-    tellHoldUps()
+    warnOfHoldUps()
   }
 
-  private func take(_ event: MQTTConnection.Event) throws {
+  private func connectionChanged(_ event: MQTTConnection.Event) throws {
     switch event {
     case .connected:
       wasConnected = true
@@ -327,7 +331,7 @@ final class ControllerLoop {
       isConnected = true
       metrics?.count(.connections)
       parts.log.write(.notice, "connected to \(parts.broker)")
-      parts.supervision?.tell(status: "connected to \(parts.broker)")
+      parts.supervision?.show(status: "connected to \(parts.broker)")
       publish(.online)
       handle(.connected)
       parts.events?.connected()
@@ -338,9 +342,9 @@ final class ControllerLoop {
       if case .unusableFile = error, !wasConnected { throw error }
       if ending == .delivering { return loop.stop() }
       parts.log.write(.warning, "\(error); trying again")
-      parts.supervision?.tell(status: "\(error); trying again")
+      parts.supervision?.show(status: "\(error); trying again")
     case .message(let message) where message.topic == topic.notice:
-      if ending == .no { take(notice: message.payload) }
+      if ending == .no { noticeArrived(message.payload) }
     case .message(let message):
       // The broker has noticed only now that an older connection of this controller is gone, and has published its
       // will.
@@ -358,7 +362,7 @@ final class ControllerLoop {
 
   /// Takes the operator's notice. A client that may write to the topic must not keep the loop busy: of more than five
   /// notices in a second only the last counts.
-  private func take(notice payload: [UInt8]) {
+  private func noticeArrived(_ payload: [UInt8]) {
     guard noticePause == nil else {
       waitingNotice = payload
       return
@@ -366,7 +370,7 @@ final class ControllerLoop {
     handle(.notice(payload))
     noticePause = loop.schedule(at: .now + .milliseconds(200)) { [unowned self] in
       noticePause = nil
-      if let payload = waitingNotice.take() { take(notice: payload) }
+      if let payload = waitingNotice.take() { noticeArrived(payload) }
     }
   }
 
@@ -379,20 +383,20 @@ final class ControllerLoop {
     self.availability = id
   }
 
-  private func tellHoldUps() {
+  private func warnOfHoldUps() {
     let count = parts.link.holdUps
-    guard count > holdUps.count, holdUps.told.duration(to: .now) > .seconds(1) else { return }
+    guard count > holdUps.count, holdUps.reported.duration(to: .now) > .seconds(1) else { return }
     parts.log.write(.warning, "more messages come than can be read: the broker may lose some")
     holdUps = (count, .now)
   }
 
   // MARK: - The end
 
-  private func end() {
+  private func interrupted() {
     ending = .settling
     parts.supervision?.stopping()
     parts.log.write(.notice, controller.isMoving ? "ending when the step has stopped" : "ending")
-    for sender in parts.beacons { sender.stop.interrupt() }
+    for sender in parts.beacons { sender.stop() }
     handle(.ending)
   }
 
@@ -400,7 +404,7 @@ final class ControllerLoop {
     if controller.isAtRest { return deliver() }
     // A motion has its own limit; a disk or a servo that hangs has none.
     guard !controller.needsTicks, settling == nil else { return }
-    settling = loop.schedule(at: .now + Self.patience.settling) { [unowned self] in
+    settling = loop.schedule(at: .now + Self.timeouts.settling) { [unowned self] in
       parts.log.write(.warning, "the journal or a servo does not answer")
       deliver()
     }
@@ -413,6 +417,6 @@ final class ControllerLoop {
     // Without a connection, the broker has already published the will.
     if isConnected { publish(.offline) }
     if unacknowledged.isEmpty { return loop.stop() }
-    loop.schedule(at: .now + Self.patience.delivery) { [unowned self] in loop.stop() }
+    loop.schedule(at: .now + Self.timeouts.delivery) { [unowned self] in loop.stop() }
   }
 }

@@ -32,14 +32,14 @@ package struct Daemon {
   package func check(now: Int64) throws -> [String] {
     try setup.broker.check()
     let warnings = try checkCertificates(now: now)
-    try FileJournal.check(setup.journal)
-    switch setup.servo {
+    try FileJournal.check(setup.file.journal)
+    switch setup.file.servo {
     case .simulated: break
     case .pwm(let outputs): try outputs.check()
     case .pca9685(let outputs): try PCA9685(outputs).check()
     }
-    for wiring in setup.inputs.wirings.values { try wiring.check() }
-    try setup.watchdog?.check()
+    for wiring in setup.file.inputs.wirings.values { try wiring.check() }
+    try setup.file.watchdog?.check()
     try setup.trafficGuard?.feed.check()
     for plan in beacons {
       do throws(RadioError) { try plan.radio.checkAdvertising(plan.steps.count) } catch {
@@ -80,7 +80,7 @@ package struct Daemon {
     defer { log.finish() }
     let (journalReports, servoReports) = (try Mailbox<JournalReport>(), try Mailbox<ServoReport>())
     let journal = try FileJournal(
-      setup.journal, steps: setup.vehicle.steps.map(\.id), installed: setup.installed,
+      setup.file.journal, steps: setup.vehicle.steps.map(\.id), installed: setup.file.installed,
       report: { journalReports.post($0) })
     let servo = try makeServo(servoReports)
     let awaited = AwaitedFrames()
@@ -103,10 +103,10 @@ package struct Daemon {
     defer { link.close() }
     log.write(.notice, "\(setup.vehicle.name), \(setup.vehicle.steps.count) steps, broker \(setup.broker)")
     let events = try EventSpool(
-      "\(setup.journal).events", vehicle: setup.vehicle.uuid, key: setup.keys.signing, link: link,
+      "\(setup.file.journal).events", vehicle: setup.vehicle.uuid, key: setup.keys.signing, link: link,
       topic: setup.topic.events)
     defer { events.finish(within: .seconds(1)) }
-    let supervision = Supervision(try ServiceManager(), try setup.watchdog.map(Watchdog.init))
+    let supervision = Supervision(try ServiceManager(), try setup.file.watchdog.map(Watchdog.init))
     defer { supervision.end() }
     let metrics = try setup.file.metrics.map { try MetricsFile($0, version: version) }
     defer { metrics?.close() }
@@ -115,14 +115,14 @@ package struct Daemon {
       .init(
         link: link, screen: screen, broker: "\(setup.broker)", keys: setup.keys, journal: journal,
         journalReports: journalReports, servo: servo, servoReports: servoReports,
-        inputs: setup.inputs.wirings.isEmpty ? nil : try InputReader(setup.inputs.wirings), beacons: senders,
+        inputs: setup.file.inputs.wirings.isEmpty ? nil : try InputReader(setup.file.inputs.wirings), beacons: senders,
         ears: ears, awaited: awaited, reloader: try Reloader(setup, hangups), road: road, receiver: receiver,
         supervision: supervision, events: events, metrics: metrics, log: log))
     try loop.run(until: interruption)
   }
 
   private func makeServo(_ reports: Mailbox<ServoReport>) throws -> any ServoDriver {
-    switch setup.servo {
+    switch setup.file.servo {
     case .simulated(let log): return try SimulatedServo(log: log, report: { reports.post($0) })
     case .pwm(let outputs): return try PulsedServos(outputs, report: { reports.post($0) })
     case .pca9685(let outputs): return try PulsedServos(outputs, report: { reports.post($0) })
@@ -131,10 +131,10 @@ package struct Daemon {
 
   private func makeController(_ journal: Journal) -> Controller {
     Controller(
-      vehicle: setup.vehicle, keys: setup.keys, policy: setup.policy, secrets: setup.secrets, profile: setup.profile,
-      inputs: setup.inputs,
+      vehicle: setup.vehicle, keys: setup.keys, policy: setup.file.policy, secrets: setup.secrets,
+      profile: setup.file.profile, inputs: setup.file.inputs,
       hearing: setup.ears.isEmpty ? nil : Hearing(setup.vehicle, powers: setup.ears.mapValues(\.measuredPower)),
-      traffic: setup.trafficGuard.map { FeedGuard($0.rules) }, journal: journal, version: version)
+      guards: setup.trafficGuard.map { [FeedGuard($0.rules)] } ?? [], journal: journal, version: version)
   }
 
   /// Connects to the broker. Messages that come faster than the loop reads stay with the broker.

@@ -15,57 +15,49 @@ final class AwaitedFrames: Sendable {
   func contains(_ frame: UUID) -> Bool { frames.withLock { $0.contains(frame) } }
 }
 
+enum EarEvent: Sendable {
+  case listening
+  /// It does not listen, or no longer listens. The same reason is not reported twice in a row.
+  case failed(RadioError)
+  /// An awaited frame, its RSSI in dBm, and when it was heard.
+  case heard(UUID, Int8, Instant)
+}
+
 /// An adapter at a step that listens for riders' devices, until it is closed.
 ///
 /// Its own thread ignores all frames that are not awaited, so strangers' frames cost the loop nothing. A lost adapter
 /// is tried again, after half a second at first, and at most half a minute later on.
 final class Ear: Sendable {
-  enum Event: Sendable {
-    case listening
-    /// It does not listen, or no longer listens. The same reason is not reported twice in a row.
-    case failed(RadioError)
-    /// An awaited frame, its RSSI in dBm, and when it was heard.
-    case heard(UUID, Int8, Instant)
-  }
-
   let step: StepID
   let radio: RadioSpec
-  let events: Mailbox<Event>
-  private let stop: Interruption
-  private let ended: Wakeup
+  let events: Mailbox<EarEvent>
+  private let thread: WorkerThread
 
   /// Starts the thread.
   init(_ step: StepID, _ radio: RadioSpec, _ awaited: AwaitedFrames) throws {
     self.step = step
     self.radio = radio
     events = try Mailbox()
-    stop = try Interruption.manual()
-    ended = try Wakeup()
-    let listening = Listening(radio, awaited, events, stop)
-    try DetachedThread.start { [ended] in
-      listening.run()
-      ended.signal()
-    }
+    thread = try WorkerThread()
+    let listening = Listening(radio, awaited, events, thread.stop)
+    try thread.start { listening.run() }
   }
 
-  /// Ends the scan, and waits for that: 2 s at most, which a working controller never needs.
-  func close() {
-    stop.interrupt()
-    _ = try? waitReadable([ended.number], until: .now + .seconds(2))
-  }
+  /// Ends the scan, and waits for that.
+  func close() { thread.close() }
 }
 
 /// Runs on the thread: listens, and tries again after a failure.
 private final class Listening {
   private let radio: RadioSpec
   private let awaited: AwaitedFrames
-  private let events: Mailbox<Ear.Event>
+  private let events: Mailbox<EarEvent>
   private let stop: Interruption
   private var backoff = Backoff()
   /// The last reported reason.
-  private var told: RadioError?
+  private var reported: RadioError?
 
-  init(_ radio: RadioSpec, _ awaited: AwaitedFrames, _ events: Mailbox<Ear.Event>, _ stop: Interruption) {
+  init(_ radio: RadioSpec, _ awaited: AwaitedFrames, _ events: Mailbox<EarEvent>, _ stop: Interruption) {
     (self.radio, self.awaited, self.events, self.stop) = (radio, awaited, events, stop)
   }
 
@@ -76,7 +68,7 @@ private final class Listening {
         let radio = try radio.open(interruption: stop)
         defer { radio.close() }
         begun = .now
-        told = nil
+        reported = nil
         events.post(.listening)
         while true {
           guard case .heard(let advertisement) = try radio.next(until: nil) else { continue }
@@ -87,8 +79,8 @@ private final class Listening {
         }
       } catch {
         if error == .interrupted { return }
-        if error != told { events.post(.failed(error)) }
-        told = error
+        if error != reported { events.post(.failed(error)) }
+        reported = error
       }
       let lasted = begun?.duration(to: .now) ?? .zero
       let due = Instant.now + backoff.next(afterLasting: lasted, chance: Double.random(in: 0...1))

@@ -5,6 +5,16 @@ import StepProtocol
 import Synchronization
 import SystemIO
 
+/// A report for the log: events that the operator does not get, or that begin a new chain.
+enum EventLoss: Sendable, Equatable {
+  /// This many events are lost, and why.
+  case lost(Int64, String)
+  /// The oldest events were dropped to make room.
+  case dropped(Int)
+  /// The file could not be read, and was moved to the second path. A new chain begins.
+  case setAside(String, to: String, String)
+}
+
 /// Keeps the controller's events until the operator has them, and publishes them. It uses its own thread, so that
 /// neither the disk nor the signatures delay a motion.
 ///
@@ -27,17 +37,7 @@ final class EventSpool: Sendable {
   /// How many may wait for a disk that does not answer.
   private static let waiting = 256
 
-  /// A report for the log.
-  enum Report: Sendable, Equatable {
-    /// This many events are lost, and why.
-    case lost(Int64, String)
-    /// The oldest events were dropped to make room.
-    case dropped(Int)
-    /// The file could not be read, and was moved to the second path. A new chain begins.
-    case setAside(String, to: String, String)
-  }
-
-  let reports: Mailbox<Report>
+  let reports: Mailbox<EventLoss>
   private let worker: Worker<Job>
   private let pressure: Pressure
 
@@ -64,7 +64,7 @@ final class EventSpool: Sendable {
   ///   - path: the file, which is created if it is missing.
   ///   - topic: the topic for the events.
   init(_ path: String, vehicle: UUID, key: SigningKey, link: any CommandLink, topic: String) throws(SystemError) {
-    let (reports, pressure) = (try Mailbox<Report>(), Pressure())
+    let (reports, pressure) = (try Mailbox<EventLoss>(), Pressure())
     self.reports = reports
     self.pressure = pressure
     let shared = Shared(Spooling(EventFile(path, vehicle: vehicle, key: key), link, topic) { reports.post($0) })
@@ -123,7 +123,7 @@ final class EventSpool: Sendable {
   var isStalled: Bool { pressure.isStalled.load(ordering: .relaxed) }
 
   /// Waits until all earlier events are on the medium.
-  func finish(within patience: Duration) { worker.finish(within: patience) }
+  func finish(within time: Duration) { worker.finish(within: time) }
 }
 
 /// The state of the thread.
@@ -131,7 +131,7 @@ private struct Spooling: Sendable {
   private var file: EventFile
   private let link: any CommandLink
   private let topic: String
-  private let report: @Sendable (EventSpool.Report) -> Void
+  private let report: @Sendable (EventLoss) -> Void
   private var key: EncryptionKey?
   private var isConnected = false
   /// How many of the waiting events were published, the oldest first.
@@ -140,7 +140,7 @@ private struct Spooling: Sendable {
 
   init(
     _ file: EventFile, _ link: any CommandLink, _ topic: String,
-    _ report: @escaping @Sendable (EventSpool.Report) -> Void
+    _ report: @escaping @Sendable (EventLoss) -> Void
   ) {
     (self.file, self.link, self.topic, self.report) = (file, link, topic, report)
   }

@@ -4,37 +4,37 @@ import StepController
 import Synchronization
 import SystemIO
 
+struct InputEvent: Equatable, Sendable {
+  let report: SensorReport
+  /// Why the input is lost.
+  let loss: String?
+}
+
 /// Reads the vehicle's inputs on a separate thread, because files and buses may be slow.
 ///
 /// An inactive input is reported at once, an active one after its debounce time. An input that cannot be read is
 /// reported as lost. It is tried again each second, and when its file or its chip changes.
 package final class InputReader: Sendable {
-  struct Event: Equatable, Sendable {
-    let report: SensorReport
-    /// Why the input is lost.
-    let loss: String?
-  }
-
   let sensors: [SensorID]
-  let events: Mailbox<Event>
+  let events: Mailbox<InputEvent>
   private let liveness: Liveness
-  private let end: Interruption
+  private let thread: WorkerThread
 
   init(_ wirings: [SensorID: InputWiring]) throws {
     sensors = Array(wirings.keys)
     events = try Mailbox()
     liveness = try Liveness()
-    end = try Interruption.manual()
-    try DetachedThread.start { [events, liveness, end] in
+    thread = try WorkerThread()
+    try thread.start { [events, liveness, end = thread.stop] in
       do {
         try InputThread(wirings, events).run(liveness, until: end)
       } catch {
-        for sensor in wirings.keys { events.post(Event(report: SensorReport(sensor, isActive: nil), loss: "\(error)")) }
+        for sensor in wirings.keys {
+          events.post(InputEvent(report: SensorReport(sensor, isActive: nil), loss: "\(error)"))
+        }
       }
     }
   }
-
-  deinit { end.interrupt() }
 
   /// Whether the thread answers. While it hangs, its last reports may be wrong, and every input counts as lost. When it
   /// goes on, it reports all inputs again.
@@ -45,7 +45,7 @@ package final class InputReader: Sendable {
 
 /// A question from one thread to another. The answer proves that the other thread runs.
 private final class Liveness: Sendable {
-  private static let patience = Duration.milliseconds(200)
+  private static let timeout = Duration.milliseconds(200)
 
   let question: Wakeup
   /// When the present unanswered question was asked.
@@ -58,7 +58,7 @@ private final class Liveness: Sendable {
   /// - Returns: false when the answer is overdue.
   func ask() -> Bool {
     asked.withLock { asked in
-      if let asked { return asked.duration(to: .now) < Self.patience }
+      if let asked { return asked.duration(to: .now) < Self.timeout }
       asked = .now
       question.signal()
       return true
@@ -70,7 +70,7 @@ private final class Liveness: Sendable {
     asked.withLock { asked in
       question.clear()
       defer { asked = nil }
-      return asked.map { $0.duration(to: .now) < Self.patience } ?? true
+      return asked.map { $0.duration(to: .now) < Self.timeout } ?? true
     }
   }
 }
@@ -79,7 +79,7 @@ private final class InputThread {
   private let loop: EventLoop
   private let inputs: [WiredInput]
 
-  init(_ wirings: [SensorID: InputWiring], _ events: Mailbox<InputReader.Event>) throws {
+  init(_ wirings: [SensorID: InputWiring], _ events: Mailbox<InputEvent>) throws {
     let loop = try EventLoop()
     self.loop = loop
     inputs = wirings.map { WiredInput($0, $1, loop, events) }
@@ -114,15 +114,15 @@ private final class WiredInput {
   private let sensor: SensorID
   private let wiring: InputWiring
   private unowned let loop: EventLoop
-  private let events: Mailbox<InputReader.Event>
+  private let events: Mailbox<InputEvent>
   private var debounce: Debounce
   private var watch: (FileWatch, Registration)?
   private var line: (GPIOLine, Registration)?
   private var settling: Registration?
   private var retry: Registration?
-  private var told: InputReader.Event?
+  private var reported: InputEvent?
 
-  init(_ sensor: SensorID, _ wiring: InputWiring, _ loop: EventLoop, _ events: Mailbox<InputReader.Event>) {
+  init(_ sensor: SensorID, _ wiring: InputWiring, _ loop: EventLoop, _ events: Mailbox<InputEvent>) {
     (self.sensor, self.wiring, self.loop, self.events) = (sensor, wiring, loop, events)
     debounce = Debounce(.milliseconds(wiring.debounce))
   }
@@ -134,7 +134,7 @@ private final class WiredInput {
       // Watch before reading, so that no change is missed in between.
       if watch == nil { watch = try startWatching() }
       switch wiring.source {
-      case .file(let path): take(try InputFile.read(path) != wiring.isActiveLow)
+      case .file(let path): changed(try InputFile.read(path) != wiring.isActiveLow)
       case .gpio(let chip, let number): try takeLine(chip, number)
       }
     } catch {
@@ -179,13 +179,13 @@ private final class WiredInput {
     let line = try GPIOLine(chip, number, isActiveLow: wiring.isActiveLow)
     let registration = try loop.watch(line.number) { [unowned self] in
       do throws(SystemError) {
-        for isActive in try line.changes() { take(isActive) }
+        for isActive in try line.changes() { changed(isActive) }
       } catch {
         lose("\(error)")
       }
     }
     self.line = (line, registration)
-    take(line.isActive)
+    changed(line.isActive)
   }
 
   private func letGo() {
@@ -195,12 +195,12 @@ private final class WiredInput {
 
   private func lose(_ reason: String) {
     letGo()
-    take(nil, reason)
+    changed(nil, reason)
     retry?.cancel()
     retry = loop.schedule(at: .now + Self.pause) { [unowned self] in attempt() }
   }
 
-  private func take(_ level: Bool?, _ loss: String? = nil) {
+  private func changed(_ level: Bool?, _ loss: String? = nil) {
     debounce.take(level, at: .now)
     report(loss)
     settling?.cancel()
@@ -215,13 +215,13 @@ private final class WiredInput {
   private func report(_ loss: String? = nil) {
     // No level is known yet.
     if debounce.isActive == nil, loss == nil { return }
-    let event = InputReader.Event(report: SensorReport(sensor, isActive: debounce.isActive), loss: loss)
-    if event == told { return }
-    told = event
+    let event = InputEvent(report: SensorReport(sensor, isActive: debounce.isActive), loss: loss)
+    if event == reported { return }
+    reported = event
     events.post(event)
   }
 
   func repeatReport() {
-    if let told { events.post(told) }
+    if let reported { events.post(reported) }
   }
 }

@@ -96,7 +96,7 @@ final class Log {
     write(priority, more > 0 ? "\(text) (and \(more) more since the last such line)" : text, outcome)
   }
 
-  func write(_ event: Controller.Event) {
+  func write(_ event: Controller.LogEntry) {
     let outcome = event.outcome
     switch event {
     case .unauthenticated(let step, let error):
@@ -146,12 +146,12 @@ final class Log {
       let text = "\(step): ignored a message that is no rider's command: \(error)"
       writeOnceASecond(.warning, "rubbish", text, outcome, count: count)
     case .excess(let rider):
-      let text = "ignored a message of “\(rider)”, who sends more than \(DeviceAllowance.perSecond) a second"
+      let text = "ignored a message of “\(rider)”, who sends more than \(CommandOpener.perSecond) a second"
       writeOnceASecond(.warning, text, text, outcome, count: count)
     }
   }
 
-  func write(_ report: EventSpool.Report) {
+  func write(_ report: EventLoss) {
     switch report {
     case .lost(let count, let reason):
       writeOnceASecond(.warning, "lost events", "\(count) events for the operator are lost: \(reason)")
@@ -162,14 +162,14 @@ final class Log {
     }
   }
 
-  func write(_ event: BeaconSender.Event, of plan: BeaconPlan) {
+  func write(_ event: BeaconEvent, of plan: BeaconPlan) {
     switch event {
     case .sending: write(.notice, "\(plan.names): on the air with \(plan.radio)")
     case .failed(let error): write(.warning, "\(plan.names): off the air: \(error); trying again")
     }
   }
 
-  func write(_ event: Ear.Event, of ear: Ear) {
+  func write(_ event: EarEvent, of ear: Ear) {
     switch event {
     case .listening: write(.notice, "\(ear.step): listens with \(ear.radio)")
     case .failed(let error): write(.warning, "\(ear.step): does not listen: \(error); trying again")
@@ -179,7 +179,7 @@ final class Log {
 }
 
 extension Log {
-  func write(_ event: RoadListener.Event, of listener: RoadListener) {
+  func write(_ event: FeedEvent, of listener: RoadListener) {
     switch event {
     case .connected: write(.info, "watches the road with \(listener.feed.address)")
     case .lost(let reason?): write(.warning, "does not see the road: \(reason); trying again")
@@ -249,10 +249,10 @@ private final class LogOutput: Sendable {
       count.waiting -= 1
       return count.lost
     }
-    let told = lost > 0 ? "\(line.text) (lines lost before this one: \(lost))" : line.text
+    let text = lost > 0 ? "\(line.text) (lines lost before this one: \(lost))" : line.text
     let isTaken =
-      journal?.send(Self.entry(line.priority, told, line.fields)) == true
-      || write((isJournal ? "<\(line.priority.rawValue)>" : "stepd: ") + told)
+      journal?.send(Self.entry(line.priority, text, line.fields)) == true
+      || write((isJournal ? "<\(line.priority.rawValue)>" : "stepd: ") + text)
     count.withLock { count in
       count.lost = isTaken ? count.lost - lost : count.lost + 1
       count.inAll += isTaken ? 0 : 1

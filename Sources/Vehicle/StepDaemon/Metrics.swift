@@ -88,7 +88,7 @@ struct Metrics: Sendable {
 
   // MARK: - Counting
 
-  mutating func count(_ event: Controller.Event) {
+  mutating func count(_ event: Controller.LogEntry) {
     if let outcome = event.outcome { count(outcome) }
     if case .notJournaled = event { count(.commitFailures) }
     if case .noticeNotJournaled = event { count(.commitFailures) }
@@ -112,7 +112,7 @@ struct Metrics: Sendable {
     }
   }
 
-  mutating func count(_ report: EventSpool.Report) {
+  mutating func count(_ report: EventLoss) {
     switch report {
     case .lost(let count, _): self.count(.lostEvents, by: Int(count))
     case .dropped(let count): self.count(.lostEvents, by: count)
@@ -120,14 +120,14 @@ struct Metrics: Sendable {
     }
   }
 
-  mutating func note(_ event: BeaconSender.Event, of plan: BeaconPlan) {
+  mutating func note(_ event: BeaconEvent, of plan: BeaconPlan) {
     let isSending = if case .sending = event { 1.0 } else { 0.0 }
     for step in plan.steps { set(.sending, isSending, [("step", step.description)]) }
   }
 
   mutating func begin(_ ticket: CommitTicket) { begun[ticket] = .now }
 
-  mutating func take(_ report: JournalReport) {
+  mutating func written(_ report: JournalReport) {
     guard case .committed(let ticket) = report else { return }
     // Tickets are reported in order, and failed ones are not needed.
     guard let began = begun[ticket] else { return }

@@ -39,7 +39,7 @@ struct Outcome: Sendable {
   }
 }
 
-extension Controller.Event {
+extension Controller.LogEntry {
   /// Nil if the event is not about a step, or if another event reports it too.
   var outcome: Outcome? {
     switch self {

@@ -5,7 +5,7 @@ import SystemIO
 /// A PWM channel of the kernel, through sysfs (Documentation/driver-api/pwm.rst).
 struct PWMOutput: PulseOutput {
   /// How long udev may take to give an exported channel its permissions.
-  private static let exportPatience = Duration.milliseconds(500)
+  private static let exportTimeout = Duration.milliseconds(500)
 
   /// Nanoseconds.
   let period: Int
@@ -24,8 +24,8 @@ struct PWMOutput: PulseOutput {
 
   func prepare() throws -> Int? {
     if !Files.exists(folder) { try write("\(number)", to: "\(chip)/export") }
-    let patience = Instant.now + Self.exportPatience
-    while access("\(folder)/enable", W_OK) != 0, Instant.now < patience { usleep(5_000) }
+    let deadline = Instant.now + Self.exportTimeout
+    while access("\(folder)/enable", W_OK) != 0, Instant.now < deadline { usleep(5_000) }
     if try read("enable") == 1 {
       let pulse = try read("duty_cycle")
       if try read("period") == period, pulse > 0 { return pulse }

@@ -13,21 +13,19 @@ final class Reloader: Sendable {
   }
 
   let readings: Mailbox<Result<Reading, any Error>>
-  private let end: Interruption
+  private let thread: WorkerThread
 
   /// - Parameter hangups: must be made before any thread is started.
   init(_ setup: ControllerSetup, _ hangups: Hangups) throws(SystemError) {
     readings = try Mailbox()
-    end = try Interruption.manual()
-    try DetachedThread.start { [readings, end] in
+    thread = try WorkerThread()
+    try thread.start { [readings, end = thread.stop] in
       while (try? waitReadable([hangups.number, end.number], until: nil)) == [true, false] {
         hangups.clear()
         readings.post(Result { try Self.read(setup) })
       }
     }
   }
-
-  deinit { end.interrupt() }
 
   /// - Parameter former: the setup with which the controller was started.
   private static func read(_ former: ControllerSetup) throws -> Reading {
@@ -36,8 +34,8 @@ final class Reloader: Sendable {
     // Sending and listening go on as they were started.
     secrets.tags = setup.secrets.tags
     let rules = Controller.Rules(
-      vehicle: setup.vehicle, policy: setup.policy, secrets: secrets, insteadOf: former.vehicle)
-    guard let rules, setup.policy.methods.contains(.heard) == former.policy.methods.contains(.heard) else {
+      vehicle: setup.vehicle, policy: setup.file.policy, secrets: secrets, insteadOf: former.vehicle)
+    guard let rules, setup.file.policy.methods.contains(.heard) == former.file.policy.methods.contains(.heard) else {
       throw ConfigurationError(
         former.file.path, "the vehicle's steps or the proof \"heard\" changed; restart stepd to apply this")
     }

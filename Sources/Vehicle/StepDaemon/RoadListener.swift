@@ -9,20 +9,20 @@ import SystemIO
 import Traffic
 import TrafficFeed
 
+enum FeedEvent: Sendable {
+  /// The seconds since 1970 at an instant, as sent to the bridge on this connection.
+  case connected(wall: Double, at: Instant)
+  case frame(FeedFrame, at: Instant)
+  /// Nil if the watch has ended because nobody asks any more.
+  case lost(String?)
+}
+
 /// Watches the traffic feed for some time after each request. Its own thread starts stepctl-traffic and reads its
 /// frames. When stepctl-traffic ends, the thread starts it again, after half a second at first, and at most half a
 /// minute later on.
 ///
 /// Frames that the loop has no time for are dropped.
 final class RoadListener: Sendable {
-  enum Event: Sendable {
-    /// The seconds since 1970 at an instant, as sent to the bridge on this connection.
-    case connected(wall: Double, at: Instant)
-    case frame(FeedFrame, at: Instant)
-    /// Nil if the watch has ended because nobody asks any more.
-    case lost(String?)
-  }
-
   /// Where the bridge is to watch, and until when.
   struct Wish: Sendable {
     let until: Instant
@@ -35,24 +35,19 @@ final class RoadListener: Sendable {
   private static let capacity = 8
 
   let feed: ControllerFile.Feed
-  let events: Mailbox<Event>
+  let events: Mailbox<FeedEvent>
   private let wish = Mutex<Wish?>(nil)
   private let wished: Wakeup
   private let waiting = Atomic(0)
-  private let stop: Interruption
-  private let ended: Wakeup
+  private let thread: WorkerThread
 
   /// Starts the thread.
   init(_ feed: ControllerFile.Feed) throws {
     self.feed = feed
     events = try Mailbox()
     wished = try Wakeup()
-    stop = try Interruption.manual()
-    ended = try Wakeup()
-    try DetachedThread.start { [self] in
-      run()
-      ended.signal()
-    }
+    thread = try WorkerThread()
+    try thread.start { [self] in run() }
   }
 
   /// Watches the road. A request that starts a new watch does not wait for the next retry.
@@ -67,17 +62,15 @@ final class RoadListener: Sendable {
   /// Must be called for each frame that the loop has taken.
   func taken() { waiting.subtract(1, ordering: .relaxed) }
 
-  /// Ends the thread and stepctl-traffic, and waits for that: 2 s at most.
-  func close() {
-    stop.interrupt()
-    _ = try? waitReadable([ended.number], until: .now + .seconds(2))
-  }
+  /// Ends the thread and stepctl-traffic, and waits for that.
+  func close() { thread.close() }
 
   // MARK: - The thread
 
   private func run() {
-    var told: String?
-    while let ready = try? waitReadable([wished.number, stop.number], until: nil), !ready[1] {
+    var reported: String?
+    let descriptors = [wished.number, thread.stop.number]
+    while let ready = try? waitReadable(descriptors, until: nil), !ready[1] {
       wished.clear()
       var backoff = Backoff()
       while current != nil {
@@ -95,10 +88,10 @@ final class RoadListener: Sendable {
           let reason = (error as? any Failure)?.description ?? "\(error)"
           // The same reason is not reported twice in a row.
           let lasted = begun.duration(to: .now)
-          events.post(.lost(reason == told && lasted < Backoff.longest ? nil : reason))
-          told = reason
+          events.post(.lost(reason == reported && lasted < Backoff.longest ? nil : reason))
+          reported = reason
           let due = Instant.now + backoff.next(afterLasting: lasted, chance: Double.random(in: 0...1))
-          guard let ready = try? waitReadable([wished.number, stop.number], until: due), !ready[1] else { return }
+          guard let ready = try? waitReadable(descriptors, until: due), !ready[1] else { return }
           if ready[0] {
             wished.clear()
             backoff = Backoff()
@@ -118,17 +111,17 @@ final class RoadListener: Sendable {
 
   private func watch(_ host: String, _ port: UInt16, _ path: String) throws {
     let connection = try FeedConnection(
-      host: host, port: port, path: path, feed.credentials, interruption: stop)
+      host: host, port: port, path: path, feed.credentials, interruption: thread.stop)
     let (wall, begun) = (Double(WallClock.microseconds) / 1e6, Instant.now)
     var isConnected = false
     var nextLocation = begun
     var lastFrame = begun
     // A program that neither sends nor ends counts as lost.
-    let patience = (connecting: Duration.seconds(15), silence: Duration.seconds(5))
+    let timeouts = (connecting: Duration.seconds(15), silence: Duration.seconds(5))
     while let wish = current {
       let now = Instant.now
-      guard begun.duration(to: now) < patience.connecting || isConnected,
-        lastFrame.duration(to: now) < patience.silence || !isConnected
+      guard begun.duration(to: now) < timeouts.connecting || isConnected,
+        lastFrame.duration(to: now) < timeouts.silence || !isConnected
       else { throw FeedSilence(name: "\(host):\(port)") }
       if isConnected, now >= nextLocation {
         let time = wall + begun.duration(to: now).inSeconds
@@ -161,7 +154,7 @@ final class RoadListener: Sendable {
       let start = first ?? recorded.received
       first = start
       let due = begun + .microseconds(recorded.received.microseconds - start.microseconds)
-      if try waitReadable([stop.number], until: due)[0] { throw FeedError.interrupted }
+      if try waitReadable([thread.stop.number], until: due)[0] { throw FeedError.interrupted }
       guard current != nil else { return }
       var frame = recorded.frame
       frame.time.microseconds += Int64(wall * 1e6) - start.microseconds
@@ -190,44 +183,36 @@ private struct RecordingEnd: Failure {
   var exitStatus: ExitStatus { .noInput }
 }
 
+enum ReceiverEvent: Sendable {
+  case fix(VehiclePlace.Fix?)
+  case lost(String?)
+}
+
 /// Reads the vehicle's place from gpsd as long as stepd runs, because a standing vehicle has its heading from the last
 /// drive. It reconnects when the connection is lost.
 final class ReceiverListener: Sendable {
-  enum Event: Sendable {
-    case fix(VehiclePlace.Fix?)
-    case lost(String?)
-  }
-
-  let events: Mailbox<Event>
-  private let stop: Interruption
-  private let ended: Wakeup
+  let events: Mailbox<ReceiverEvent>
+  private let thread: WorkerThread
 
   /// Above this speed a receiver knows its course, metres per second.
   private static let leastSpeed = 2.0
 
   init(_ address: HostPort) throws {
     events = try Mailbox()
-    stop = try Interruption.manual()
-    ended = try Wakeup()
-    try DetachedThread.start { [events, stop, ended] in
-      Self.run(address, events, stop)
-      ended.signal()
-    }
+    thread = try WorkerThread()
+    try thread.start { [events, stop = thread.stop] in Self.run(address, events, stop) }
   }
 
-  func close() {
-    stop.interrupt()
-    _ = try? waitReadable([ended.number], until: .now + .seconds(2))
-  }
+  func close() { thread.close() }
 
-  private static func run(_ address: HostPort, _ events: Mailbox<Event>, _ stop: Interruption) {
+  private static func run(_ address: HostPort, _ events: Mailbox<ReceiverEvent>, _ stop: Interruption) {
     var backoff = Backoff()
-    var told: String?
+    var reported: String?
     while true {
       let begun = Instant.now
       do throws(GPSError) {
         let gpsd = try GPSConnection(address, stop)
-        told = nil
+        reported = nil
         var due = begun
         while let ready = try? waitReadable([gpsd.descriptor, stop.number], until: nil), !ready[1] {
           for report in try gpsd.received(at: begun.duration(to: .now).inSeconds) {
@@ -240,8 +225,8 @@ final class ReceiverListener: Sendable {
         return
       } catch {
         if error == .interrupted { return }
-        events.post(.lost(error.description == told ? nil : error.description))
-        told = error.description
+        events.post(.lost(error.description == reported ? nil : error.description))
+        reported = error.description
       }
       let due = Instant.now + backoff.next(afterLasting: begun.duration(to: .now), chance: .random(in: 0...1))
       if (try? waitReadable([stop.number], until: due)[0]) ?? true { return }

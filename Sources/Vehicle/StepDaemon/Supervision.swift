@@ -22,20 +22,20 @@ final class Supervision {
   ) {
     (self.manager, self.watchdog, self.now) = (manager, watchdog, now)
     // Four times within the shorter of the two time limits.
-    pause = [manager?.patience, watchdog?.patience].compactMap { $0.map { min($0 / 4, Self.longestPause) } }.min()
+    pause = [manager?.timeout, watchdog?.timeout].compactMap { $0.map { min($0 / 4, Self.longestPause) } }.min()
   }
 
   /// The loop is about to run.
   func begin(on loop: EventLoop) {
     self.loop = loop
-    manager?.tell("READY=1")
+    manager?.notify("READY=1")
     if pause != nil { turn(due: now()) }
   }
 
   private func turn(due: Instant) {
     let time = now()
     if due.duration(to: time) <= Self.longestDelay {
-      if manager?.patience != nil { manager?.tell("WATCHDOG=1") }
+      if manager?.timeout != nil { manager?.notify("WATCHDOG=1") }
       watchdog?.feed()
     }
     guard let pause else { return }
@@ -44,9 +44,9 @@ final class Supervision {
   }
 
   /// A line for `systemctl status`.
-  func tell(status: String) { manager?.tell("STATUS=\(status)") }
+  func show(status: String) { manager?.notify("STATUS=\(status)") }
 
-  func stopping() { manager?.tell("STOPPING=1") }
+  func stopping() { manager?.notify("STOPPING=1") }
 
   /// The loop has ended, and nothing moves.
   func end() { watchdog?.close() }
@@ -55,7 +55,7 @@ final class Supervision {
 /// systemd, as a service talks to it: datagrams to a socket (sd_notify(3)), without waiting.
 final class ServiceManager {
   /// After this time without a message, systemd regards the service as dead; nil if it does not.
-  let patience: Duration?
+  let timeout: Duration?
   private let sender: DatagramSender
 
   /// - Returns: nil if systemd did not ask for messages.
@@ -63,11 +63,11 @@ final class ServiceManager {
     guard let name = environment("NOTIFY_SOCKET"), !name.isEmpty else { return nil }
     let isOurs = environment("WATCHDOG_PID").map { $0 == "\(getpid())" } ?? true
     let period = isOurs ? environment("WATCHDOG_USEC").flatMap { Int64($0) } : nil
-    patience = period.flatMap { $0 > 0 ? .microseconds($0) : nil }
+    timeout = period.flatMap { $0 > 0 ? .microseconds($0) : nil }
     sender = try DatagramSender(to: name, "NOTIFY_SOCKET")
   }
 
-  func tell(_ state: String) { sender.send(Array(state.utf8)) }
+  func notify(_ state: String) { sender.send(Array(state.utf8)) }
 }
 
 /// The computer's watchdog: restarts the computer if it is not fed in time (Linux, watchdog-api.rst).
@@ -79,12 +79,12 @@ final class Watchdog {
     var byte: UInt8 { self == .feed ? 0 : UInt8(ascii: "V") }
   }
 
-  let patience: Duration
+  let timeout: Duration
   private let worker: Worker<Word>
 
   /// Starts the watchdog: it counts from here on.
   init(_ setting: ControllerFile.Watchdog) throws {
-    patience = .seconds(setting.timeout)
+    timeout = .seconds(setting.timeout)
     let path = setting.device
     let device = try Descriptor.open(path, O_WRONLY)
     let number = device.number

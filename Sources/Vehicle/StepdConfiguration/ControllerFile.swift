@@ -86,52 +86,35 @@ package struct ControllerFile: Equatable, Sendable {
   /// The path of the vehicle file.
   package var vehicle: String
   /// The path of the journal, which the controller writes.
-  package var journal: String
+  package var journal = Self.standardJournal
   package var broker: BrokerLogin
   package var keys: KeyFiles
-  package var policy: Policy
+  package var policy = Self.standardPolicy
   /// How long a minor lasts, seconds.
-  package var beaconPeriod: Int
+  package var beaconPeriod = RotatingMinor.standardPeriod
   /// For the steps whose iBeacons change their minor in each period.
-  package var beacons: [StepID: Beacon]
+  package var beacons: [StepID: Beacon] = [:]
   /// The adapters that hear riders' devices.
-  package var ears: [StepID: Ear]
+  package var ears: [StepID: Ear] = [:]
   /// The path of the file with the keys of dynamic tags; only its owner may read it.
   package var tagKeys: String?
-  package var profile: MotionProfile
+  package var profile = Self.standardProfile
   package var servo: ServoHardware
-  package var inputs: Inputs
+  package var inputs = Inputs()
   package var watchdog: Watchdog?
   /// The path of the file to which the controller writes its counters, for Prometheus.
   package var metrics: String?
   package var trafficGuard: Guard?
   /// Where the installer left the steps, `open` or `close`. It is used until there is a journal.
-  package var installed: Position
+  package var installed = Position.close
 
+  /// Everything else has its usual value.
   package init(
-    path: String, vehicle: String = "vehicle.toml", journal: String = Self.standardJournal, broker: BrokerLogin,
-    keys: KeyFiles, policy: Policy = Self.standardPolicy, beaconPeriod: Int = RotatingMinor.standardPeriod,
-    beacons: [StepID: Beacon] = [:], ears: [StepID: Ear] = [:], tagKeys: String? = nil,
-    profile: MotionProfile = Self.standardProfile, servo: ServoHardware, inputs: Inputs = Inputs(),
-    watchdog: Watchdog? = nil, metrics: String? = nil, trafficGuard: Guard? = nil, installed: Position = .close
+    path: String, vehicle: String, broker: BrokerLogin, keys: KeyFiles, policy: Policy, beacons: [StepID: Beacon],
+    tagKeys: String?, servo: ServoHardware, trafficGuard: Guard?
   ) {
-    self.path = path
-    self.vehicle = vehicle
-    self.journal = journal
-    self.broker = broker
-    self.keys = keys
-    self.policy = policy
-    self.beaconPeriod = beaconPeriod
-    self.beacons = beacons
-    self.ears = ears
-    self.tagKeys = tagKeys
-    self.profile = profile
-    self.servo = servo
-    self.inputs = inputs
-    self.watchdog = watchdog
-    self.metrics = metrics
-    self.trafficGuard = trafficGuard
-    self.installed = installed
+    (self.path, self.vehicle, self.broker, self.keys, self.policy) = (path, vehicle, broker, keys, policy)
+    (self.beacons, self.tagKeys, self.servo, self.trafficGuard) = (beacons, tagKeys, servo, trafficGuard)
   }
 
   package static let standardJournal = "journal.json"
@@ -164,23 +147,20 @@ package struct ControllerFile: Equatable, Sendable {
     let table = try TOMLTable<Key>(document)
     path = document.path
     vehicle = try table.required(.vehicle, table.path)
-    journal = try table.optional(.journal, table.path) ?? document.resolve(Self.standardJournal)
+    journal = try table.optional(.journal, table.path) ?? document.resolve(journal)
     broker = try BrokerLogin(table.requiredTable(.broker))
     keys = try KeyFiles(table.requiredTable(.keys))
-    policy = try table.table(.policy).map(Policy.init) ?? Self.standardPolicy
+    policy = try table.table(.policy).map(Policy.init) ?? policy
     let beacon = try table.table(.beacon, BeaconKey.self)
-    beaconPeriod =
-      try beacon?.optional(.period, .integer(in: RotatingMinor.periods)) ?? RotatingMinor.standardPeriod
-    beacons = [:]
+    beaconPeriod = try beacon?.optional(.period, .integer(in: RotatingMinor.periods)) ?? beaconPeriod
     for (step, table) in try beacon?.stepTables(.steps, BeaconStepKey.self) ?? [] { beacons[step] = try Beacon(table) }
-    ears = [:]
     if let table = try table.table(.ears, EarsKey.self) {
       for (step, table) in try table.stepTables(.steps, EarKey.self) { ears[step] = try Ear(table) }
     }
     if let tags = try table.table(.tags, TagsKey.self) { tagKeys = try tags.required(.keys, tags.path) }
     let servo = try table.requiredTable(.servo, ServoKey.self)
     (self.servo, profile) = (try ServoHardware(servo), try MotionProfile(servo))
-    installed = try servo.optional(.installed, .word([.open, .close])) ?? .close
+    installed = try servo.optional(.installed, .word([.open, .close])) ?? installed
     inputs = try Inputs(table.table(.inputs), table.table(.interlock))
     watchdog = try table.table(.watchdog).map(Watchdog.init)
     if let metrics = try table.table(.metrics, MetricsKey.self) {

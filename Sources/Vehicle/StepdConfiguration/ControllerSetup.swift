@@ -8,23 +8,15 @@ import Traffic
 import TrafficFeed
 
 /// Everything that a controller needs: `stepd.toml`, and the files that it names, read and checked against each other.
+/// Whatever stands in `stepd.toml` itself is in `file`.
 package struct ControllerSetup: Sendable {
   /// `stepd.toml`.
   package let file: ControllerFile
   package let vehicle: Vehicle
   package let topic: TopicPrefix
   package let broker: Broker
-  /// The path of the journal.
-  package let journal: String
-  /// Where the steps are while there is no journal.
-  package let installed: Position
   package let keys: Controller.Keys
-  package let policy: Policy
   package let secrets: StepSecrets
-  package let profile: MotionProfile
-  package let servo: ServoHardware
-  package let inputs: Inputs
-  package let watchdog: ControllerFile.Watchdog?
   /// What delays a step while something approaches it, and the settings for it.
   package let trafficGuard: (feed: ControllerFile.Feed, receiver: HostPort?, rules: TrafficRules)?
   /// The radios that send steps' beacons. A step without one has another sender, or no beacon.
@@ -51,13 +43,6 @@ package struct ControllerSetup: Sendable {
         authority: try vehicleFile.present(login.authority ?? known?.tls?.authority, "[broker]", purpose),
         identity: login.identity))
     try KeyFile.checkPrivate(login.identity.key)
-    journal = file.journal
-    installed = file.installed
-    policy = file.policy
-    profile = file.profile
-    servo = file.servo
-    inputs = file.inputs
-    watchdog = file.watchdog
     trafficGuard = file.trafficGuard.map { ($0.feed, $0.receiver, $0.rules(of: vehicleFile.vehicle)) }
     if let key = file.trafficGuard?.feed.credentials.key { try KeyFile.checkPrivate(key) }
     beaconRadios = file.beacons.compactMapValues(\.radio)

@@ -163,7 +163,7 @@ struct IdentifierTests {
     let keys = DynamicTag.Keys(metaRead: Array(0...15), fileRead: Array(0...15).reversed())!
     let tag = try #require(setup.secrets.tags[TagUID("04DE5F1EACC040")!])
     #expect(tag.step == Sample.left && tag.keys == keys && setup.secrets.tags.count == 1)
-    #expect(setup.policy.acceptsStatic)
+    #expect(setup.file.policy.acceptsStatic)
     let plain = try read("")
     #expect(plain.beaconRadios.isEmpty && plain.secrets.minors.isEmpty && plain.secrets.tags.isEmpty)
   }

@@ -45,14 +45,14 @@ import Testing
     #expect(
       setup.broker
         == Broker(host: "vehicle.example", port: 18883, tls: .init(authority: "\(tls)/ca.pem", identity: identity)))
-    #expect(setup.servo == .simulated(log: "\(vehicle.path)/servo.jsonl"))
-    #expect(setup.journal == "\(vehicle.path)/journal.json")
+    #expect(setup.file.servo == .simulated(log: "\(vehicle.path)/servo.jsonl"))
+    #expect(setup.file.journal == "\(vehicle.path)/journal.json")
   }
 
   @Test("gives servos the PWM channels in the order of the steps")
   func servos() throws {
     let vehicle = try folder.vehicle(.sample(servo: .pwm))
-    guard case .pwm(let pwm) = try ControllerSetup(reading: "\(vehicle.path)/stepd.toml").servo else {
+    guard case .pwm(let pwm) = try ControllerSetup(reading: "\(vehicle.path)/stepd.toml").file.servo else {
       Issue.record("not PWM")
       return
     }

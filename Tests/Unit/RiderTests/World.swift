@@ -163,7 +163,7 @@ struct World {
           schedule(random.milliseconds(1...30), .journal(.committed(ticket), run: run))
         }
       case .servo(let order): turn(order)
-      case .record, .await, .forget, .obey, .tell, .watch: break
+      case .log, .await, .forget, .obey, .report, .watch: break
       }
     }
     if controller.needsTicks, !isTicking {

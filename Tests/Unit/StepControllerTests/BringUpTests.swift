@@ -9,7 +9,7 @@ import Testing
 private final class Desk {
   var bringUp: BringUp
   private(set) var clock: Int64 = 0
-  private(set) var events: [BringUp.Event] = []
+  private(set) var events: [BringUp.Message] = []
   /// What the servo was told, and when.
   private(set) var orders: [(clock: Int64, order: ServoOrder)] = []
   /// Whether the servo answers.
@@ -28,7 +28,7 @@ private final class Desk {
   func handle(_ input: BringUp.Input) {
     for effect in bringUp.handle(input, at: clock) {
       switch effect {
-      case .tell(let event): events.append(event)
+      case .show(let message): events.append(message)
       case .servo(let order):
         orders.append((clock, order))
         guard answers else { continue }
@@ -94,7 +94,7 @@ private final class Desk {
     desk.rests()
     #expect(desk.events.last == .arrived(1234))
     desk.expectNoHaste(from: 1500)
-    #expect(desk.bringUp.state.pulse == 1234)
+    #expect(desk.bringUp.readout.pulse == 1234)
   }
 
   @Test("it arrives at exactly the pulse that was asked for", arguments: [500, 501, 777, 1499, 1502, 1530, 2500])
@@ -149,7 +149,7 @@ private final class Desk {
       desk.order(.go(to: 2000))
       desk.run(for: 4_000)
       let count = desk.orders.count
-      let pulse = try #require(desk.bringUp.state.pulse)
+      let pulse = try #require(desk.bringUp.readout.pulse)
       #expect((1510...1990).contains(pulse))
       if stop < 3 { desk.sense(inputs[stop], stop == 1 ? nil : false) } else { desk.order(.stop) }
       #expect(!desk.bringUp.isMoving)
@@ -225,8 +225,8 @@ private final class Desk {
     desk.order(.test)
     while desk.bringUp.isMoving, desk.clock < 200_000 {
       desk.run(for: MotionProfile.tick)
-      guard let pulse = desk.bringUp.state.pulse else { continue }
-      let inputs = desk.bringUp.state.inputs
+      guard let pulse = desk.bringUp.readout.pulse else { continue }
+      let inputs = desk.bringUp.readout.inputs
       let (closed, open) = (inputs[1].isActive == true, inputs[2].isActive == true)
       if (pulse <= 1010) != closed { desk.sense(.endClosed(left), pulse <= 1010) }
       if (pulse >= 1780) != open { desk.sense(.endOpen(left), pulse >= 1780) }
@@ -246,7 +246,7 @@ private final class Desk {
     desk.order(.test)
     desk.rests()
     #expect(desk.events.suffix(2) == [.reached(.close, sawAt: nil), .missed(.open)])
-    #expect(desk.bringUp.state.pulse == 2000)
+    #expect(desk.bringUp.readout.pulse == 2000)
     let bare = Desk(held: 2000, ends: ServoPulses(closed: 2000, open: 1000))
     bare.order(.test)
     bare.rests()
@@ -349,7 +349,7 @@ private final class Desk {
         let key = [1, -1, 10, -10, 100, -100].randomElement(using: &chance)!
         for _ in 0..<Int.random(in: 1...40, using: &chance) { desk.order(.jog(by: key)) }
       }
-      let levels = Dictionary(uniqueKeysWithValues: desk.bringUp.state.inputs.map { ($0.sensor, $0.isActive) })
+      let levels = Dictionary(uniqueKeysWithValues: desk.bringUp.readout.inputs.map { ($0.sensor, $0.isActive) })
       hindered = [SensorID.clear(left), .enable, .standing].contains { levels[$0]! != true }
       let ordered = desk.pulses.count
       let gap: Int64 = [20, 20, 20, 25, 60, 190, 250].randomElement(using: &chance)!

@@ -36,7 +36,7 @@ final class Bench {
   let journal: PlayedJournal
   let motionGuard = PlayedGuard()
   var controller: Controller!
-  var events: [Controller.Event] = []
+  var events: [Controller.LogEntry] = []
   /// What the operator is told.
   var told: [VehicleEvent.Content] = []
   /// The operator's keys, as the controller has told them last.
@@ -83,8 +83,8 @@ final class Bench {
       vehicle: vehicle,
       keys: .init(decryption: decryption, signing: signing, operatorKey: operatorKey.verificationKey),
       policy: policy, secrets: secrets, profile: profile, inputs: inputs,
-      hearing: ears.isEmpty ? nil : Hearing(vehicle, powers: ears), traffic: road.map { FeedGuard($0) },
-      journal: journal.medium, motionGuard: motionGuard, version: "1.2.3")
+      hearing: ears.isEmpty ? nil : Hearing(vehicle, powers: ears),
+      guards: [motionGuard] + (road.map { [FeedGuard($0)] } ?? []), journal: journal.medium, version: "1.2.3")
     for ear in ears.keys { handle(.ear(ear, isListening: true)) }
   }
 
@@ -101,9 +101,9 @@ final class Bench {
         case .publish(let publication): statements.append(read(publication))
         case .commit(let content, let ticket): journal.commit(content, ticket)
         case .servo(let order): servo.execute(order)
-        case .record(let event): events.append(event)
+        case .log(let entry): events.append(entry)
         case .obey(let notice): trusted = notice.keys
-        case .tell(let content): told.append(content)
+        case .report(let content): told.append(content)
         case .await(let frames): awaited.formUnion(frames)
         case .forget(let frames): awaited.subtract(frames)
         case .watch(let road): watched.append(road)

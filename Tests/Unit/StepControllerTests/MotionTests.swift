@@ -104,7 +104,7 @@ import Testing
 
   // MARK: - Guards
 
-  private let traffic = Hindrance(refusal: Refusal(.other("traffic"), retryCanHelp: true), "a tram comes")
+  private let traffic = BlockReason(refusal: Refusal(.other("traffic"), retryCanHelp: true), "a tram comes")
 
   @Test("a guard is asked before a motion and at every tick, and what it holds or stops does not begin")
   func heldBack() {
@@ -117,10 +117,12 @@ import Testing
     #expect(moves.isEmpty)
     #expect(failure(.obstructed) == "a tram comes")
     #expect(bench.journal.medium.entries[left]?.motion == nil)
-    bench.motionGuard.clearance = .go
+    bench.motionGuard.clearance = .clear
     _ = bench.open(as: rider)
     _ = bench.run(for: 100)
-    #expect(bench.motionGuard.asked.map(\.hasBegun) == [false, false, false] + Array(repeating: true, count: 5))
+    // When it holds: by the request; when it stops or clears: by the request and before the motion; then by each tick.
+    let asked = Array(repeating: false, count: 1 + 2 + 2) + Array(repeating: true, count: 5)
+    #expect(bench.motionGuard.asked.map(\.hasBegun) == asked)
     #expect(bench.motionGuard.asked.allSatisfy { $0.step == left && $0.target == .open })
   }
 
@@ -128,7 +130,7 @@ import Testing
   func stopped() {
     _ = bench.open(as: bench.rider())
     _ = bench.run(for: 500)
-    bench.motionGuard.clearance = .stop(Hindrance("a foot"))
+    bench.motionGuard.clearance = .stop(BlockReason("a foot"))
     let place = moves.last!
     #expect(bench.run(for: 300).map(\.fault) == [.obstructed, .obstructed])
     #expect(failure(.obstructed) == "a foot")
@@ -140,7 +142,7 @@ import Testing
   func stoppedForTraffic() {
     _ = bench.open(as: bench.rider())
     _ = bench.run(for: 500)
-    bench.motionGuard.clearance = .stop(Hindrance(refusal: traffic.refusal, fault: .other("traffic"), "a tram comes"))
+    bench.motionGuard.clearance = .stop(BlockReason(refusal: traffic.refusal, fault: .other("traffic"), "a tram comes"))
     let before = moves
     #expect(bench.run(for: 20).map(\.fault) == [.other("traffic"), .other("traffic")])
     #expect(moves == before && bench.servo.held[left] == before.last)
@@ -155,7 +157,7 @@ import Testing
     let before = moves
     #expect(bench.run(for: 1_000).isEmpty)
     #expect(moves == before)
-    bench.motionGuard.clearance = .go
+    bench.motionGuard.clearance = .clear
     #expect(bench.run(for: 600).map(\.position) == [.open, .open])
     #expect(zip(moves, moves.dropFirst()).allSatisfy { $1 - $0 <= bench.profile.longestStride + 1e-9 })
 

@@ -116,20 +116,6 @@ import Testing
     #expect(judge(right[0], alice, at: bench.time) == .accepted(nil))
   }
 
-  @Test("a device that comes with many others is still counted, and the memory for it is bounded")
-  func manyDevices() {
-    var limit = GuessLimit()
-    let devices = (0..<GuessLimit.capacity).map { _ in SigningKey().verificationKey }
-    for (index, device) in devices.enumerated() {
-      for _ in 0..<3 { limit.noteWrong(by: device, at: Int64(index)) }
-    }
-    #expect(devices.allSatisfy { limit.isExhausted($0, at: 1_000) })
-    // One more: the oldest count goes, and no other.
-    limit.noteWrong(by: SigningKey().verificationKey, at: 1_000)
-    #expect(devices.count { limit.isExhausted($0, at: 1_000) } == GuessLimit.capacity - 1)
-    #expect(!devices.contains { limit.isExhausted($0, at: 61_000) })
-  }
-
   // MARK: - Tags and codes
 
   @Test("a label opens its own step, from a tag and from a code, by id and by the prototype's number")

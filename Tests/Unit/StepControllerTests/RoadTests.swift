@@ -287,9 +287,9 @@ import Traffic
     #expect(bench.send(late.command(left, .status)).refusal == .tokenExpired)
     let far = bench.move(.open, left, as: rider).with(proof: .standing(at: right))
     #expect(bench.send(rider.command(left, .move(far))).refusal == .wrongStep)
-    bench.motionGuard.clearance = .stop(Hindrance("a foot"))
+    bench.motionGuard.clearance = .stop(BlockReason("a foot"))
     #expect(opening(as: rider)?.code == .obstructed)
-    bench.motionGuard.clearance = .go
+    bench.motionGuard.clearance = .clear
     #expect(bench.moves.isEmpty)
     // And it moves nothing by itself.
     var random = SplitMix(7)

@@ -138,8 +138,8 @@ private final class Schedule {
     case ..<84: bench.servo.releaseFailure = chance(50) ? .failed("gone") : nil
     case ..<88: observe(bench.settle())
     case ..<91:
-      let hindrance = Hindrance("a foot")
-      bench.motionGuard.clearance = [.go, .hold(hindrance), .stop(hindrance)].randomElement(using: &random)!
+      let blockReason = BlockReason("a foot")
+      bench.motionGuard.clearance = [.clear, .hold(blockReason), .stop(blockReason)].randomElement(using: &random)!
     case ..<93:
       guard let (step, payload) = old.randomElement(using: &random) else { return }
       if bench.send(payload, to: step).contains(where: { $0.answer?.refusal == nil }) { violate("a replay is obeyed") }
@@ -229,7 +229,7 @@ private final class Schedule {
   private func repair() {
     (bench.journal.isSlow, bench.journal.failure) = (false, nil)
     (bench.servo.isSlow, bench.servo.failure, bench.servo.releaseFailure) = (false, nil, nil)
-    bench.motionGuard.clearance = .go
+    bench.motionGuard.clearance = .clear
     cut = []
     for sensor in [SensorID.enable, .standing, .clear(left), .clear(right)] where inputs[sensor] != nil {
       if inputs[sensor]! != true { sense(sensor, true) }

@@ -375,7 +375,7 @@ final class Simulation {
       case .publish(let publication): hear(publication)
       case .commit(let content, let ticket): commit(content, ticket)
       case .servo(let order): take(order)
-      case .record, .await, .forget, .obey, .tell, .watch: break
+      case .log, .await, .forget, .obey, .report, .watch: break
       }
     }
     if controller!.needsTicks, nextTick == nil {

@@ -1,11 +1,11 @@
 import Domain
 import MQTT
 import StepController
-@testable import StepDaemon
 import StepProtocol
 import SystemIO
 import Testing
 
+@testable import StepDaemon
 
 /// A link that a test fills.
 private final class FilledLink: CommandLink, Sendable {
@@ -35,7 +35,7 @@ private final class FilledLink: CommandLink, Sendable {
     screen = try CommandScreen(["left": left])
     opener = try CommandOpener(
       link, screen, decryption: keys.decryption, operatorKeys: [keys.operatorKey],
-      allowance: DeviceAllowance(perSecond: 1, burst: 3))
+      allowance: Allowance(burst: 3, interval: 1))
   }
 
   private func token(_ name: String, _ device: SigningKey) -> String {
@@ -139,17 +139,5 @@ private final class FilledLink: CommandLink, Sendable {
     }
     #expect(riders == ["ann"])
     #expect(arrivals.contains { if case .ignored(_, .excess(rider: "mallory"), _) = $0 { true } else { false } })
-  }
-
-  @Test("a device has its allowance again after a while, and no other's")
-  func allowance() {
-    var allowance = DeviceAllowance()
-    let (mallory, ann, begin) = (SigningKey().verificationKey, SigningKey().verificationKey, Instant.now)
-    let atOnce = (0..<5_000).count { _ in allowance.admits(mallory, at: begin) }
-    #expect(atOnce == DeviceAllowance.burst)
-    let another = allowance.admits(ann, at: begin)
-    #expect(another)
-    let later = (1...10_000).count { allowance.admits(mallory, at: begin + .milliseconds($0)) }
-    #expect(abs(later - 10 * DeviceAllowance.perSecond) < 3)
   }
 }

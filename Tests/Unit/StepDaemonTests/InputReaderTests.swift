@@ -1,11 +1,11 @@
 import Domain
 import Glibc
 import StepController
-@testable import StepDaemon
 import SystemIO
 import TestSupport
 import Testing
 
+@testable import StepDaemon
 
 @Suite("What an input counts as") struct DebounceTests {
   private let start = Instant.now
@@ -274,7 +274,7 @@ struct KernelInputCases {
     try line.vanish()
     #expect(
       next(reader.events, within: .milliseconds(500))
-        == InputReader.Event(
+        == InputEvent(
           report: SensorReport(.enable, isActive: nil), loss: "cannot open \(node): No such file or directory"))
   }
 

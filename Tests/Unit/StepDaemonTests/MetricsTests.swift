@@ -2,12 +2,12 @@ import CommandParts
 import Domain
 import Glibc
 import StepController
-@testable import StepDaemon
 import StepProtocol
 import SystemIO
 import TestSupport
 import Testing
 
+@testable import StepDaemon
 
 @Suite("Metrics") struct MetricsTests {
   private var metrics = Metrics(of: [left, right], version: "1.2.3", at: 1_800_000_000)
@@ -31,7 +31,7 @@ import Testing
 
   @Test("each command is counted once, by what became of it")
   mutating func commands() {
-    for event: Controller.Event in [
+    for event: Controller.LogEntry in [
       .challenged(left, by: asker), .began(left, .open, by: asker), .ended(left, .open, by: asker),
       .refused(right, .wrongStep, .wrongMinor, by: asker), .refused(right, .expired, nil, by: asker),
       .stopped(left, by: asker), .retracts(left), .failed(left, .timeout, "late", by: asker),

@@ -1,10 +1,10 @@
 import Glibc
-@testable import StepDaemon
 import StepdConfiguration
 import SystemIO
 import TestSupport
 import Testing
 
+@testable import StepDaemon
 
 extension PlayedSocket {
   /// systemd, as a service finds it.
@@ -19,9 +19,9 @@ extension PlayedSocket {
   func told(isAbstract: Bool) throws {
     let played = try PlayedSocket(isAbstract: isAbstract)
     let manager = try #require(try played.manager())
-    manager.tell("READY=1")
+    manager.notify("READY=1")
     #expect(try played.next() == "READY=1")
-    #expect(manager.patience == nil)
+    #expect(manager.timeout == nil)
   }
 
   @Test("nobody is told where nobody asks, and the watchdog of another process is not ours")
@@ -29,11 +29,11 @@ extension PlayedSocket {
     #expect(try ServiceManager { _ in nil } == nil)
     #expect(try ServiceManager { $0 == "NOTIFY_SOCKET" ? "" : nil } == nil)
     let played = try PlayedSocket(isAbstract: true)
-    #expect(try played.manager(["WATCHDOG_USEC": "2000000", "WATCHDOG_PID": "1"])?.patience == nil)
-    #expect(try played.manager(["WATCHDOG_USEC": "2000000"])?.patience == .seconds(2))
+    #expect(try played.manager(["WATCHDOG_USEC": "2000000", "WATCHDOG_PID": "1"])?.timeout == nil)
+    #expect(try played.manager(["WATCHDOG_USEC": "2000000"])?.timeout == .seconds(2))
     #expect(
-      try played.manager(["WATCHDOG_USEC": "2000000", "WATCHDOG_PID": "\(getpid())"])?.patience == .seconds(2))
-    for odd in ["0", "-1", "x", ""] { #expect(try played.manager(["WATCHDOG_USEC": odd])?.patience == nil) }
+      try played.manager(["WATCHDOG_USEC": "2000000", "WATCHDOG_PID": "\(getpid())"])?.timeout == .seconds(2))
+    for odd in ["0", "-1", "x", ""] { #expect(try played.manager(["WATCHDOG_USEC": odd])?.timeout == nil) }
     #expect(throws: SystemError("use", "NOTIFY_SOCKET", code: ENAMETOOLONG)) {
       try ServiceManager { $0 == "NOTIFY_SOCKET" ? "/" + String(repeating: "x", count: 200) : nil }
     }
