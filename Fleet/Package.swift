@@ -65,8 +65,8 @@ let package = Package(
     library("CPostgres", pkgConfig: "libpq", "libpq-dev"),
     library("CSodium", pkgConfig: "libsodium", "libsodium-dev"),
 
-    // What a booking is, and which are possible: values, no I/O and no clock.
-    module("Booking", [stepProtocol]),
+    // What is allowed: bookings, changes, access, vehicles. Values, no I/O and no clock.
+    module("Booking", [stepProtocol, geography]),
     // Where everything is kept: one contract, SQLite and PostgreSQL.
     module("Store", [.product(name: "GRDB", package: "GRDB.swift"), "CPostgres", logging]),
     // What every route has to do: problems, bodies, who is asking.
@@ -83,7 +83,8 @@ let package = Package(
     .executableTarget(
       name: "stepfleet",
       dependencies: [
-        "API", "Login", "Web", "Store", stepProtocol, geography, operating, crypto, hummingbird, tls, nio, lifecycle,
+        "API", "Booking", "Login", "Web", "Store", stepProtocol, geography, operating, crypto, hummingbird, tls, nio,
+        lifecycle,
         logging,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -91,12 +92,18 @@ let package = Package(
       ],
       path: "Sources/stepfleet", exclude: ["stepfleet.service"], swiftSettings: swiftSettings),
 
-    tests("BookingTests", ["Booking", stepProtocol]),
+    tests("BookingTests", ["Booking", stepProtocol, geography]),
     // What tests of several modules share.
     .target(
       name: "FleetTestSupport", dependencies: ["Store"], path: "Tests/Support", swiftSettings: swiftSettings),
     tests("StoreTests", ["Store", "FleetTestSupport"]),
-    tests("WebTests", ["Web"]),
+    tests("WebTests", ["Web", stepProtocol, hummingbird, httpTypes, nio]),
+    tests(
+      "APITests",
+      [
+        "API", "Booking", "Store", "Login", "Web", "FleetTestSupport", stepProtocol, geography, operating, hummingbird,
+        httpTypes, nio, .product(name: "NIOEmbedded", package: "swift-nio"), logging,
+      ]),
     tests("LoginTests", ["Login", "FleetTestSupport", "Web", "Store", stepProtocol, crypto, hummingbird]),
   ]
 )
