@@ -49,7 +49,7 @@ STEPFLEET_BIN_DIR=$(swift build --package-path Fleet --show-bin-path)
 export STEPFLEET_BIN_DIR
 
 title 'modules'
-if Fleet/Tests/postgres.sh start "$folder/cluster"; then export STEPFLEET_POSTGRES=$folder/cluster; fi
+if Fleet/Tests/postgres.sh start "$folder/cluster" >/dev/null; then export STEPFLEET_POSTGRES=$folder/cluster; fi
 swift test --package-path Fleet --skip-build --disable-xctest --xunit-output "$folder/modules.xml" >"$folder/modules.log" 2>&1
 status=$?
 awk '/^(◇|✔|\[)/ { shown = 0 } /^(✘|↳|➜|error|fatal|Fatal|✔ Test run)/ { shown = 1 } shown' "$folder/modules.log"

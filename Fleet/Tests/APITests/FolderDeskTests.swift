@@ -1,4 +1,5 @@
 import Domain
+import Encoding
 import FleetTestSupport
 import Foundation
 import Logging
@@ -31,6 +32,82 @@ import Testing
       try await work()
       return nil
     } catch { return error as? DeskError }
+  }
+
+  /// openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=controller -outform DER
+  private static let controller = Base64URL.decode(
+    """
+    MIHOMHcCAQAwFTETMBEGA1UEAwwKY29udHJvbGxlcjBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABGO8B3gV40POoB9filcqmKd9\
+    HVuGFBM_pBUguW-RBkb-FiBcmCQlbpcwiOtgAxpJTeyY8RgaNvHLoWEBHrdyOGagADAKBggqhkjOPQQDAgNHADBEAiBH0CJ6q39c\
+    2OjuighU-PY8ma-T521BXx4BLMgcuvmJNwIgb47o4iNzJwOjzmJzmJTaQ4ONI6ThL8tvjZg_P_BF1pc
+    """)!
+
+  /// The same, with `/CN=rider`.
+  private static let rider = Base64URL.decode(
+    """
+    MIHKMHICAQAwEDEOMAwGA1UEAwwFcmlkZXIwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAQXpe7y5Ndq9vH8WAYxlOGNMPb4-OYq\
+    kY2tF7Do_qphNjXeMV6EY33fKbFN6u3AfjmA-ZpLVZ86q1V2DmlgrmI4oAAwCgYIKoZIzj0EAwIDSAAwRQIhAJv1UmG2PFlsPG2v\
+    ynNYGnKElaYkjTOeBeUQkwc7NYMqAiAM4Zc_RQSkT_Wmnv1OgmMVgqvt9m0uMCVi7vX_Juhieg
+    """)!
+
+  /// A vehicle that has joined.
+  private func joined() async throws -> (Vehicle, Admission) {
+    let vehicle = try vehicle()
+    let whole = Enrolment(
+      code: "", name: nil, id: enrolment.id, topic: enrolment.topic, steps: enrolment.steps,
+      encryptionKey: enrolment.encryptionKey, statementKey: enrolment.statementKey,
+      certificateRequest: Self.controller)
+    return (vehicle, try await desk.admit(vehicle, whole, now: now))
+  }
+
+  private func issue(_ vehicle: Vehicle, to key: SigningKey) async throws -> IssuedToken {
+    let request = DeviceRequest.signed(name: "phone", certificateRequest: Self.rider, issued: now, by: key)
+    return try await desk.issue(
+      Grant(
+        folder: vehicle.uuid.description, subject: "b-1", steps: [StepID("left")!], validity: now..<now + 600,
+        request: try DeviceRequest(verifying: request)), now: now)
+  }
+
+  @Test func `a vehicle joins, once with its id and topic`() async throws {
+    let (vehicle, admission) = try await joined()
+    #expect(admission.keys == (try await desk.keys()) && admission.host == "localhost" && admission.port == 1)
+    #expect(admission.authority.hasPrefix("-----BEGIN CERTIFICATE") && admission.end > now)
+    #expect(admission.certificate.hasPrefix("-----BEGIN CERTIFICATE"))
+    #expect(try await desk.vehicle(in: vehicle.uuid.description) == vehicle)
+    let again = await error { _ = try await joined() }
+    guard case .taken = again else { throw Unexpected() }
+  }
+
+  @Test func `a token is issued, and revoked, and a revoked device gets no more`() async throws {
+    let (vehicle, _) = try await joined()
+    let phone = SigningKey()
+    let token = try await issue(vehicle, to: phone)
+    #expect(token.expires == now + 600)
+    #expect(try AccessFile(parsing: token.text, now: now).token.id == token.jti)
+    #expect(try await desk.revoke([.token(token.jti)], of: [vehicle.uuid], now: now) == 1)
+    _ = try await issue(vehicle, to: phone)
+    let subject = Notice.Subject.device(phone.verificationKey.thumbprint)
+    #expect(try await desk.revoke([subject], of: [vehicle.uuid], now: now) == 1)
+    #expect(await error { _ = try await issue(vehicle, to: phone) } == .deviceRevoked)
+    // The notices wait for the broker.
+    while !log.text.contains("error: a notice is not published") { try await Task.sleep(for: .milliseconds(5)) }
+  }
+
+  @Test func `a device gets so many tokens, and more when one has ended`() async throws {
+    let (vehicle, _) = try await joined()
+    let phone = SigningKey()
+    for _ in 0..<16 { _ = try await issue(vehicle, to: phone) }
+    #expect(await error { _ = try await issue(vehicle, to: phone) } == .tooMany(until: now + 600))
+  }
+
+  @Test func `a vehicle's folder stays until its last notice is published`() async throws {
+    let (vehicle, _) = try await joined()
+    let folder = vehicle.uuid.description
+    try await desk.remove(folder, telling: vehicle.uuid)
+    #expect(log.text.contains("error: a notice is not published"))
+    #expect(try await desk.vehicle(in: folder) != nil)
+    try await desk.remove(folder, telling: nil)
+    #expect(try await desk.vehicle(in: folder) == nil)
   }
 
   private func vehicle() throws -> Vehicle { try Vehicle(name: "bus", uuid: enrolment.id, steps: enrolment.steps) }

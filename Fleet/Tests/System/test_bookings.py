@@ -612,6 +612,28 @@ def test_of_two_vehicles_with_one_code_one_joins(stored, rider, code):
 # --- Bodies ---
 
 
+@on_sqlite
+def test_bodies_are_read_strictly(rider, parked):
+    def post(content: bytes, type="application/json", **headers):
+        return rider.asks("POST", "/v1/bookings", data=content, headers={"Content-Type": type, **headers})
+
+    good = {"vehicle": parked[0], "from": moment(1), "to": moment(2)}
+    text = json.dumps(good)
+    problem(post(b""), 400, "malformed")
+    problem(post(text.encode(), type="text/plain"), 415, "media_type")
+    problem(post(b"[]"), 400, "malformed")
+    problem(post(text.encode()[:-1]), 400, "malformed")
+    problem(post(text.encode() + b" x"), 400, "malformed")
+    problem(post((text[:-1] + f', "to": "{moment(9)}"}}').encode()), 400, "malformed")
+    problem(post((text[:-1] + ', "form": 1}').encode()), 400, "malformed")
+    problem(post((text[:-1] + ', "steps": ' + "[" * 2000 + "]" * 2000 + "}").encode()), 400, "malformed")
+    problem(post(json.dumps(good | {"vehicle": "car"}).encode()), 400, "malformed")
+    problem(post(json.dumps(good | {"to": "tomorrow"}).encode()), 400, "malformed")
+    problem(post(json.dumps(good | {"to": "2027-02-29T00:00:00Z"}).encode()), 400, "malformed")
+    # Spaces before a parameter's semicolon mean nothing.
+    assert post(text.encode(), type="Application/JSON ; charset=utf-8").status_code == 201
+
+
 def connected(server) -> ssl.SSLSocket:
     context = ssl.create_default_context(cafile=server.verify)
     return context.wrap_socket(socket.create_connection(("localhost", server.port)), server_hostname="localhost")

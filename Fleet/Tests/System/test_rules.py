@@ -1,6 +1,5 @@
 """What the API answers to riders: its rules, by HTTP. `APITests` tries each of them with both databases."""
 
-import json
 import uuid
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -160,24 +159,3 @@ def test_access_is_not_given_for_another_device_too_early_or_when_it_is_over(sto
     stored.types("vehicle", "resume", "car")
     asked(rider, soon, "cancel")
     problem(asked(rider, soon, "access", json={"request": device.request}), 409, "over")
-
-
-def test_bodies_are_read_strictly(rider, parked):
-    def post(content: bytes, type="application/json", **headers):
-        return rider.asks("POST", "/v1/bookings", data=content, headers={"Content-Type": type, **headers})
-
-    good = {"vehicle": parked[0], "from": moment(1), "to": moment(2)}
-    text = json.dumps(good)
-    problem(post(b""), 400, "malformed")
-    problem(post(text.encode(), type="text/plain"), 415, "media_type")
-    problem(post(b"[]"), 400, "malformed")
-    problem(post(text.encode()[:-1]), 400, "malformed")
-    problem(post(text.encode() + b" x"), 400, "malformed")
-    problem(post((text[:-1] + f', "to": "{moment(9)}"}}').encode()), 400, "malformed")
-    problem(post((text[:-1] + ', "form": 1}').encode()), 400, "malformed")
-    problem(post((text[:-1] + ', "steps": ' + "[" * 2000 + "]" * 2000 + "}").encode()), 400, "malformed")
-    problem(post(json.dumps(good | {"vehicle": "car"}).encode()), 400, "malformed")
-    problem(post(json.dumps(good | {"to": "tomorrow"}).encode()), 400, "malformed")
-    problem(post(json.dumps(good | {"to": "2027-02-29T00:00:00Z"}).encode()), 400, "malformed")
-    # Spaces before a parameter's semicolon mean nothing.
-    assert post(text.encode(), type="Application/JSON ; charset=utf-8").status_code == 201
