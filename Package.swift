@@ -44,6 +44,7 @@ let package = Package(
   name: "stepctl",
   products: [
     .executable(name: "stepctl", targets: ["stepctl"]),
+    .executable(name: "stepctl-operator", targets: ["stepctl-operator"]),
     .executable(name: "stepctl-nfc", targets: ["stepctl-nfc"]),
     .executable(name: "stepctl-qr", targets: ["stepctl-qr"]),
     .executable(name: "stepctl-traffic", targets: ["stepctl-traffic"]),
@@ -52,7 +53,7 @@ let package = Package(
     .library(name: "StepProtocol", targets: ["StepProtocol", "Domain", "Encoding"]),
     .library(name: "Ranging", targets: ["Ranging", "Domain"]),
     // For an operator's server. Fleet is one.
-    .library(name: "Operator", targets: ["Provisioning", "StepProtocol", "Domain", "Encoding", "SystemIO"]),
+    .library(name: "Operator", targets: ["Operator", "StepProtocol", "Domain", "Encoding", "SystemIO"]),
     .library(name: "Geography", targets: ["Geography"]),
     .library(name: "Rider", targets: ["Rider", "MQTT", "StepProtocol", "Ranging", "Domain", "Encoding", "SystemIO"]),
   ],
@@ -94,153 +95,88 @@ let package = Package(
     module("Encoding", in: "Core/Encoding"),
     module("Domain", in: "Core/Domain", ["Encoding"]),
     module("Cryptography", in: "Core/Cryptography", ["CLibcrypto"]),
-    module("Tags", in: "Core/Tags", ["Cryptography", "Domain", "Encoding"]),
+    module("NDEF", in: "Core/NDEF", ["Encoding", "Domain"]),
+    module("Tags", in: "Core/Tags", ["Encoding", "Domain", "Cryptography", "NDEF"]),
     module("Geography", in: "Core/Geography"),
-    module("Traffic", in: "Core/Traffic", ["Domain", "Encoding", "Geography"], exclude: ["FEED.md"]),
-    module("Ranging", in: "Core/Ranging", ["Domain", "Encoding"], exclude: ["RANGING.md"]),
-    module("Evaluation", in: "Core/Evaluation", ["Domain", "Encoding", "Ranging"]),
-    module(
-      "StepProtocol", in: "Core/StepProtocol", ["Cryptography", "Domain", "Encoding", "Tags"], exclude: ["PROTOCOL.md"]),
+    module("Traffic", in: "Core/Traffic", ["Encoding", "Domain", "Geography"], exclude: ["FEED.md"]),
+    module("Ranging", in: "Core/Ranging", ["Encoding", "Domain"], exclude: ["RANGING.md"]),
+    module("Evaluation", in: "Core/Evaluation", ["Encoding", "Domain", "Ranging"]),
+    module("StepProtocol", in: "Core/StepProtocol", ["Encoding", "Domain", "Cryptography", "NDEF"], exclude: ["PROTOCOL.md"]),
 
-    // System: services of the kernel.
-    module("SystemIO", in: "System", ["Domain", "Encoding", "CLinux"]),
+    // SystemIO: services of the kernel.
+    module("SystemIO", in: "SystemIO", ["Encoding", "Domain", "CLinux"]),
 
     // Adapters: each owns one library or one part of the system, and imports no other adapter.
-    module(
-      "Bluetooth", in: "Adapters/Bluetooth",
-      ["SystemIO", "Domain", "Encoding", "Ranging", "CBluetooth", "CSystemd"]),
-    module("MQTT", in: "Adapters/MQTT", ["SystemIO", "Domain", "CMosquitto"]),
-    module("HTTP", in: "Adapters/HTTP", ["SystemIO", "Domain", "CCurl"]),
+    module("Bluetooth", in: "Adapters/Bluetooth", ["Encoding", "Domain", "Ranging", "SystemIO", "CBluetooth", "CSystemd"]),
+    module("MQTT", in: "Adapters/MQTT", ["Domain", "SystemIO", "CMosquitto"]),
+    module("HTTP", in: "Adapters/HTTP", ["Domain", "SystemIO", "CCurl"]),
+    module("Certificates", in: "Adapters/Certificates", ["Encoding", "Domain", "StepProtocol", "COpenSSL"]),
     // libnfc sometimes ends its process, so it runs in stepctl-nfc. NFC talks to that program.
-    module("NFC", in: "Adapters/NFC", ["SystemIO", "Domain", "Encoding", "Tags"], exclude: ["NFC.md"]),
-    module("CodeReading", in: "Adapters/CodeReading", ["SystemIO", "Domain", "Encoding"]),
-    module("TrafficFeed", in: "Adapters/TrafficFeed", ["SystemIO", "Domain", "Encoding", "Traffic"]),
+    module("NFC", in: "Adapters/NFC", ["Encoding", "Domain", "NDEF", "Tags", "SystemIO"], exclude: ["NFC.md"]),
+    module("CodeReading", in: "Adapters/CodeReading", ["Encoding", "Domain", "SystemIO"]),
+    module("TrafficFeed", in: "Adapters/TrafficFeed", ["Encoding", "Domain", "Traffic", "SystemIO"]),
     // gpsd reads the receivers.
-    module("Positioning", in: "Adapters/Positioning", ["SystemIO", "Domain", "Encoding", "Geography"]),
-    module("CodeDrawing", in: "Adapters/CodeDrawing", ["Domain", "Encoding", "CQREncode", "CZlib"]),
+    module("Positioning", in: "Adapters/Positioning", ["Encoding", "Domain", "Geography", "SystemIO"]),
+    module("CodeDrawing", in: "Adapters/CodeDrawing", ["Encoding", "Domain", "CQREncode", "CZlib"]),
 
-    // Rider: the rider's side: finding the step, and the session with the vehicle.
-    module(
-      "Rider", in: "Rider",
-      [
-        "Domain", "Encoding", "StepProtocol", "Ranging", "Tags", "SystemIO", "Bluetooth", "MQTT", "NFC", "CodeReading",
-      ]),
+    // FileFormats: what several sides read: TOML, vehicle.toml, key files. UserSettings: this user's folders and choices.
+    module("FileFormats", in: "FileFormats", ["Encoding", "Domain", "Geography", "StepProtocol", "SystemIO", "MQTT", "CTOML"]),
+    module("UserSettings", in: "UserSettings", ["Domain", "SystemIO", "FileFormats"]),
 
-    // FleetClient: this device's account on a fleet's server.
-    module(
-      "FleetClient", in: "FleetClient",
-      ["Cryptography", "Domain", "Encoding", "Geography", "StepProtocol", "SystemIO", "HTTP"]),
+    // Three sides that do not know one another.
+    // Rider: finding the step, the session with the vehicle, this device's keys and vehicles, the account at a server.
+    module("Rider", in: "Rider", ["Encoding", "Domain", "Cryptography", "NDEF", "Tags", "Geography", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "HTTP", "Certificates", "NFC", "CodeReading", "FileFormats", "UserSettings"]),
+    // Vehicle: what decides, what stepd.toml says, and what acts.
+    module("StepController", in: "Vehicle/StepController", ["Encoding", "Domain", "Cryptography", "Geography", "Traffic", "Ranging", "StepProtocol"], exclude: ["MOTION.md"]),
+    module("StepdConfiguration", in: "Vehicle/StepdConfiguration", ["Encoding", "Domain", "Geography", "Traffic", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "TrafficFeed", "Positioning", "FileFormats", "StepController"]),
+    module("StepDaemon", in: "Vehicle/StepDaemon", ["Encoding", "Domain", "Geography", "Traffic", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "TrafficFeed", "Positioning", "FileFormats", "StepController", "StepdConfiguration", "CDevices"]),
+    // Operator: making vehicles, and handing out access.
+    module("Operator", in: "Operator", ["Encoding", "Domain", "Cryptography", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Certificates", "FileFormats", "StepController", "StepdConfiguration"]),
 
-    // Controller: the vehicle's side.
-    module(
-      "StepController", in: "Controller/Core",
-      ["Cryptography", "Domain", "Encoding", "Geography", "Ranging", "StepProtocol", "Traffic"],
-      exclude: ["MOTION.md"]),
-    module(
-      "StepDaemon", in: "Controller/Shell",
-      [
-        "StepController", "SystemIO", "Domain", "Encoding", "Ranging", "StepProtocol", "Bluetooth", "MQTT",
-        "Configuration", "CDevices", "Geography", "Traffic", "TrafficFeed", "Positioning",
-      ]),
-
-    // Configuration: files and settings, parsed into types.
-    module(
-      "Configuration", in: "Configuration",
-      [
-        "SystemIO", "Domain", "Encoding", "Geography", "StepProtocol", "Bluetooth", "MQTT", "Rider", "StepController",
-        "Traffic", "TrafficFeed", "Positioning", "CTOML",
-      ]),
-
-    // Operator: making vehicles and handing out access.
-    module(
-      "Provisioning", in: "Operator",
-      [
-        "SystemIO", "Domain", "Encoding", "StepProtocol", "Bluetooth", "MQTT", "StepController", "Configuration",
-        "Cryptography", "COpenSSL",
-      ]),
-
-    // CommandLine: shared by both programs: output, and exit.
-    module(
-      "Terminal", in: "CommandLine",
-      ["Domain", "SystemIO", "Encoding", "HTTP", "Configuration", "CBuild", argumentParser]),
+    // Terminal: how a program prints, asks and ends.
+    module("Terminal", in: "Terminal", ["Encoding", "Domain", "SystemIO", "CBuild", argumentParser]),
 
     // Commands: a file for each command, named by what is typed.
-    module(
-      "StepCommands", in: "Commands",
-      [
-        "SystemIO", "Domain", "Encoding", "Tags", "Ranging", "StepProtocol", "Bluetooth", "NFC", "CodeDrawing",
-        "CodeReading", "MQTT", "HTTP", "Rider", "FleetClient", "Configuration", "Provisioning", "Terminal", "Geography",
-        "Traffic", "TrafficFeed", "Positioning", "StepController", "Evaluation", "Cryptography", argumentParser,
-      ]),
+    module("CommandParts", in: "Commands/CommandParts", ["Encoding", "Domain", "Geography", "StepProtocol", "SystemIO", "Bluetooth", "HTTP", "Certificates", "NFC", "CodeDrawing", "FileFormats", "UserSettings", "Terminal", argumentParser]),
+    module("RiderCommands", in: "Commands/RiderCommands", ["Encoding", "Domain", "Cryptography", "Geography", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "HTTP", "Certificates", "NFC", "CodeReading", "Positioning", "CodeDrawing", "FileFormats", "UserSettings", "Rider", "Operator", "Terminal", "CommandParts", argumentParser]),
+    module("OperatorCommands", in: "Commands/OperatorCommands", ["Encoding", "Domain", "NDEF", "Tags", "Geography", "Traffic", "Ranging", "Evaluation", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Certificates", "NFC", "TrafficFeed", "Positioning", "CodeDrawing", "FileFormats", "UserSettings", "Rider", "StepController", "StepdConfiguration", "Operator", "Terminal", "CommandParts", "RiderCommands", argumentParser]),
 
     // Programs: entry points, and libraries that may fail and so run in their own process.
-    program("stepctl", ["StepCommands", "Terminal", "CNoTasks"]),
-    program(
-      "stepd",
-      [
-        "StepDaemon", "StepController", "StepProtocol", "Configuration", "Terminal", "Domain", "SystemIO", "MQTT",
-        "CNoTasks", argumentParser,
-      ],
-      exclude: ["stepd.service", "stepd-broker.service"]),
-    program("stepctl-nfc", ["SystemIO", "Encoding", "Tags", "CNFC"]),
-    program("stepctl-traffic", ["SystemIO", "Encoding", "Traffic", "TrafficFeed", "CWebSockets"]),
-    program(
-      "stepctl-qr",
-      ["SystemIO", "Domain", "Encoding", "CodeReading", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo"]),
+    program("stepctl", ["Terminal", "CommandParts", "RiderCommands", "CNoTasks"]),
+    program("stepctl-operator", ["Terminal", "OperatorCommands", "CNoTasks"]),
+    program("stepd", ["Domain", "StepProtocol", "SystemIO", "MQTT", "StepController", "StepdConfiguration", "StepDaemon", "Terminal", argumentParser, "CNoTasks"], exclude: ["stepd.service", "stepd-broker.service"]),
+    program("stepctl-nfc", ["Encoding", "Tags", "SystemIO", "CNFC"]),
+    program("stepctl-traffic", ["Encoding", "Traffic", "SystemIO", "TrafficFeed", "CWebSockets"]),
+    program("stepctl-qr", ["Encoding", "Domain", "SystemIO", "CodeReading", "CPNG", "CTurboJPEG", "CVideo", "CZBar", "CZXing"]),
 
     // Support for the tests of several modules.
     .target(
-      name: "TestSupport", dependencies: ["SystemIO", "Encoding", "Domain", "Tags", "NFC", "StepController"],
+      name: "TestSupport", dependencies: ["Encoding", "Domain", "Tags", "SystemIO", "NFC", "StepController"],
       path: "Tests/Support", swiftSettings: swiftSettings),
     tests("EncodingTests", ["Encoding"]),
     tests("DomainTests", ["Domain"]),
-    tests("CryptographyTests", ["Cryptography", "Encoding"]),
-    tests("TagsTests", ["Tags", "Domain", "Encoding"]),
-    tests("RangingTests", ["Ranging", "Domain", "Encoding"]),
+    tests("CryptographyTests", ["Encoding", "Cryptography"]),
+    tests("TagsTests", ["Encoding", "Domain", "NDEF", "Tags"]),
+    tests("RangingTests", ["Encoding", "Domain", "Ranging"]),
     tests("EvaluationTests", ["Evaluation"]),
     tests("GeographyTests", ["Geography"]),
-    tests("TrafficTests", ["Traffic", "Domain", "Encoding", "Geography"]),
-    tests("StepProtocolTests", ["Cryptography", "StepProtocol", "Tags", "Domain", "Encoding"]),
+    tests("TrafficTests", ["Encoding", "Domain", "Geography", "Traffic"]),
+    tests("StepProtocolTests", ["Encoding", "Domain", "Cryptography", "NDEF", "StepProtocol"]),
     tests("SystemIOTests", ["SystemIO"]),
-    tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "Encoding", "SystemIO"]),
-    tests("NFCTests", ["NFC", "Tags", "Domain", "Encoding", "SystemIO"]),
-    tests("TrafficFeedTests", ["TrafficFeed", "Encoding", "SystemIO"]),
-    tests("PositioningTests", ["Positioning", "Geography"]),
-    tests("CodeDrawingTests", ["CodeDrawing", "Domain"]),
-    tests("CodeReadingTests", ["CodeReading", "CodeDrawing", "Encoding", "SystemIO", "stepctl-qr"]),
-    tests("MQTTTests", ["MQTT", "SystemIO"]),
-    tests(
-      "ConfigurationTests",
-      [
-        "Configuration", "Domain", "Encoding", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Rider",
-        "StepController", "Geography", "Positioning", "Traffic", "TrafficFeed",
-      ]),
-    tests(
-      "ProvisioningTests",
-      [
-        "Provisioning", "Configuration", "Domain", "StepProtocol", "Encoding", "SystemIO", "Bluetooth", "MQTT",
-        "StepController", "Rider",
-      ]),
-    tests(
-      "StepControllerTests",
-      ["Cryptography", "StepController", "Domain", "Encoding", "Geography", "StepProtocol", "Traffic"]),
-    tests(
-      "StepDaemonTests",
-      [
-        "Cryptography",
-        "StepDaemon", "StepController", "Domain", "StepProtocol", "Encoding", "SystemIO", "Ranging", "Bluetooth",
-        "MQTT", "Configuration",
-      ]),
-    tests(
-      "StepCommandsTests",
-      [
-        "StepCommands", "Bluetooth", "Configuration", "Cryptography", "Domain", "Encoding", "MQTT", "NFC", "Ranging",
-        "Rider", "StepController", "StepProtocol", "SystemIO", "Tags", "Terminal", argumentParser,
-      ]),
-    tests(
-      "FleetClientTests",
-      ["FleetClient", "HTTP", "Domain", "Encoding", "Geography", "Cryptography", "StepProtocol", "SystemIO"]),
-    tests("RiderTests", ["Rider", "StepController", "StepProtocol", "Ranging", "Domain", "MQTT", "SystemIO"]),
+    tests("BluetoothTests", ["Encoding", "Domain", "Ranging", "SystemIO", "Bluetooth"]),
+    tests("NFCTests", ["Encoding", "Domain", "NDEF", "Tags", "SystemIO", "NFC"]),
+    tests("TrafficFeedTests", ["Encoding", "SystemIO", "TrafficFeed"]),
+    tests("PositioningTests", ["Geography", "Positioning"]),
+    tests("CodeDrawingTests", ["Domain", "CodeDrawing"]),
+    tests("CodeReadingTests", ["Encoding", "SystemIO", "CodeReading", "CodeDrawing", "stepctl-qr"]),
+    tests("MQTTTests", ["SystemIO", "MQTT"]),
+    tests("FileFormatsTests", ["Encoding", "Domain", "Geography", "Traffic", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "TrafficFeed", "Positioning", "FileFormats", "UserSettings", "Rider", "StepController", "StepdConfiguration"]),
+    tests("OperatorTests", ["Encoding", "Domain", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Certificates", "FileFormats", "Rider", "StepController", "StepdConfiguration", "Operator"]),
+    tests("StepControllerTests", ["Encoding", "Domain", "Cryptography", "Geography", "Traffic", "StepProtocol", "StepController"]),
+    tests("StepDaemonTests", ["Encoding", "Domain", "Cryptography", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "StepController", "StepdConfiguration", "StepDaemon", "CommandParts"]),
+    tests("CommandTests", ["Encoding", "Domain", "Cryptography", "NDEF", "Tags", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Certificates", "NFC", "FileFormats", "UserSettings", "StepController", "StepdConfiguration", "Terminal", "CommandParts", "RiderCommands", "OperatorCommands", argumentParser]),
+    tests("FleetClientTests", ["Encoding", "Domain", "Cryptography", "Geography", "StepProtocol", "SystemIO", "HTTP", "Rider"]),
+    tests("RiderTests", ["Domain", "Ranging", "StepProtocol", "SystemIO", "MQTT", "Rider", "StepController", "Terminal"]),
     tests("StructureTests", ["Encoding"]),
     tests("DocumentationTests", []),
   ],
@@ -252,13 +188,7 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
   package.targets.append(
     .executableTarget(
       name: "Fuzz",
-      dependencies: [
-        "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "Evaluation", "FleetClient", "Geography",
-        "HTTP",
-        "Positioning",
-        "Ranging",
-        "StepController", "StepProtocol", "SystemIO", "Tags", "Traffic", "TrafficFeed",
-      ],
+      dependencies: ["Encoding", "Domain", "NDEF", "Tags", "Geography", "Traffic", "Ranging", "Evaluation", "StepProtocol", "SystemIO", "Bluetooth", "HTTP", "CodeReading", "TrafficFeed", "Positioning", "FileFormats", "Rider", "StepController", "StepdConfiguration", "CommandParts"],
       path: "Tests/Fuzz", exclude: ["run.sh", "seeds.py", "corpus"],
       swiftSettings: swiftSettings,
       linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]))

@@ -1,5 +1,6 @@
-import Configuration
+import Certificates
 public import Domain
+import FileFormats
 import Glibc
 import MQTT
 public import StepProtocol

@@ -1,9 +1,9 @@
-import Configuration
 package import Domain
 import Glibc
-package import StepProtocol
+import StepProtocol
+import StepdConfiguration
 
-/// Why nothing was provisioned or imported.
+/// Why nothing was provisioned.
 package enum ProvisioningError: Failure, Equatable {
   /// A vehicle is in that folder; nothing was changed.
   case vehicleExists(String)
@@ -40,27 +40,6 @@ package enum ProvisioningError: Failure, Equatable {
   case tagOfAnotherStep(TagUID, StepID, String)
   /// The rider's folder contains the private key at that path, but the token was requested for another key.
   case otherDevice(String)
-  /// There is no folder for the user's configuration.
-  case noHome
-  /// The vehicle file at that path pins another operator's key than `found`. To forget that operator, the user removes
-  /// `place`.
-  case otherOperator(String, place: String, found: Thumbprint?)
-  /// The vehicle in that file would change, but its operator, whose key is pinned, has not signed the change.
-  case notSigned(String, [String])
-  /// The vehicle in that file would become older: its operator has signed something newer.
-  case outdated(String, [String])
-  /// Another vehicle has the name; its file is at that path.
-  case nameTaken(String, String)
-  /// The user already has the vehicle under that name, from the file at that path.
-  case knownAs(String, String)
-  /// A name that no folder can have.
-  case unusableVehicleName(String)
-  /// The vehicle's file has no folder of its own.
-  case looseFile(String)
-  /// A vehicle file to be imported names a file outside its folder.
-  case outside(String, folder: String)
-  case openSSL(String, OpenSSLError)
-  case token(String, ProtocolError)
 
   package var description: String {
     switch self {
@@ -86,25 +65,6 @@ package enum ProvisioningError: Failure, Equatable {
       "\(path) lists the tag \(tag) for the \(step) step; use another tag"
     case .otherDevice(let path):
       "\(path) is the key of another device; remove the rider's folder to start again"
-    case .noHome: "no folder for stepctl's files: HOME is not set"
-    case .otherOperator(let path, let place, let found):
-      "\(path) trusts another operator than \(found?.grouped ?? "this one, who is not named");"
-        + " if you are sure of this one, remove \(place) and import again"
-    case .notSigned(let path, let changes):
-      "not signed, and different from \(path): \(changes.joined(separator: ", "));"
-        + " import the vehicle's code, which is signed"
-    case .outdated(let path, let changes):
-      "an old code: \(path) has a newer \(changes.joined(separator: ", ")); ask the operator for the current code"
-    case .nameTaken(let name, let path): "\(path) is another vehicle named \(name); use --name to choose another name"
-    case .knownAs(let name, let path): "this vehicle is already known as \(name): \(path)"
-    case .unusableVehicleName(let name):
-      "--name \"\(name)\": a name has 1 to 64 letters, digits, \".\", \"-\" and \"_\"; it starts with no \".\" and ends with no \".toml\""
-    case .looseFile(let path):
-      "\(path) is this vehicle's file; move it to \(path.dropLast(5))/vehicle.toml, and import again"
-    case .outside(let path, let folder):
-      "\(path) is not in \(folder), where the vehicle file is; put the files that belong together into one folder"
-    case .openSSL(let path, let error): "\(path): \(error)"
-    case .token(let path, let error): "\(path): \(error)"
     }
   }
 
@@ -122,24 +82,19 @@ package enum ProvisioningError: Failure, Equatable {
     case .riderExists: "--force renews its token"
     case .watcherExists: "choose another name, or remove that folder"
     case .unfinished: "`stepctl provision vehicle --force` starts again"
-    case .noHome: "set HOME, or XDG_CONFIG_HOME"
     case .unusableName, .unusablePath, .noSteps, .noSuchStep, .unusableLifetime, .outlivesAuthority, .tooManyTags,
-      .tagOfAnotherStep, .otherDevice, .otherOperator, .notSigned, .outdated, .nameTaken, .knownAs,
-      .unusableVehicleName, .looseFile, .outside, .openSSL, .token:
+      .tagOfAnotherStep, .otherDevice:
       nil
     }
   }
 
   package var exitStatus: ExitStatus {
     switch self {
-    case .unusableName, .unusablePath, .noSuchStep, .unusableLifetime, .outlivesAuthority, .unusableVehicleName,
-      .nameTaken, .knownAs:
-      .usage
-    case .openSSL, .token, .otherOperator, .notSigned, .outdated, .outside: .badData
-    case .noHome, .tagOfAnotherStep, .tooManyTags: .configuration
+    case .unusableName, .unusablePath, .noSuchStep, .unusableLifetime, .outlivesAuthority: .usage
+    case .tagOfAnotherStep, .tooManyTags: .configuration
     case .severalVehicles: .noInput
     case .vehicleExists, .inTheWay, .incompleteKeys, .operatorExists, .riderExists, .watcherExists, .unfinished,
-      .noSteps, .otherDevice, .looseFile:
+      .noSteps, .otherDevice:
       .failure
     }
   }
@@ -150,16 +105,5 @@ package enum ProvisioningError: Failure, Equatable {
     var text = [CChar](repeating: 0, count: 16)
     let count = strftime(&text, text.count, "%Y-%m-%d", gmtime(&time))
     return String(decoding: text[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-  }
-}
-
-/// Adds the path of the file to an error of libcrypto or of a token.
-func about<Result: ~Copyable>(_ path: String, _ body: () throws -> Result) throws -> Result {
-  do { return try body() } catch {
-    switch error {
-    case let error as OpenSSLError: throw ProvisioningError.openSSL(path, error)
-    case let error as ProtocolError: throw ProvisioningError.token(path, error)
-    default: throw error
-    }
   }
 }

@@ -1,5 +1,7 @@
-import Configuration
+import Certificates
 import Domain
+import FileFormats
+import StepdConfiguration
 import SystemIO
 
 /// The folder of a vehicle: its broker and its controller run from it, and its riders get theirs out of it.
@@ -108,7 +110,7 @@ package struct VehicleFolder: Sendable {
     let certificate = try readCertificate(VehiclePaths.authorityCertificate)
     let key = try readPrivateKey(VehiclePaths.authorityKey)
     do { return try CertificateAuthority(certificate: certificate, key: key) } catch {
-      throw ProvisioningError.openSSL(path(VehiclePaths.authorityKey), error)
+      throw ContentError.openSSL(path(VehiclePaths.authorityKey), error)
     }
   }
 }
@@ -178,14 +180,4 @@ enum VehiclePaths {
   static func staging(of rider: RiderName) -> String { "\(riders)/.\(rider).new" }
 
   static let staging = ".provisioning"
-}
-
-/// The names in a rider's folder.
-enum RiderPaths {
-  static let vehicle = "vehicle.toml"
-  static let authorityCertificate = "ca.pem"
-  static let certificate = "rider.pem"
-  static let key = "rider.key"
-  static let deviceKey = "device.jwk"
-  static let token = "token.jwt"
 }

@@ -1,22 +1,25 @@
+@testable import Bluetooth
 import CodeReading
-import Configuration
+import CommandParts
 import Domain
 import Encoding
 import Evaluation
+@testable import FileFormats
 import Geography
 import Glibc
 import HTTP
+import NDEF
 import Positioning
 import Ranging
+@testable import Rider
 import StepController
+@testable import StepProtocol
+@testable import StepdConfiguration
 import SystemIO
 import Tags
 import Traffic
 import TrafficFeed
 
-@testable import Bluetooth
-@testable import FleetClient
-@testable import StepProtocol
 
 /// Feeds libFuzzer's inputs to the parser that the environment variable FUZZ names. `make fuzz` runs each for a while.
 @main

@@ -1,4 +1,5 @@
 import Domain
+import NDEF
 import Tags
 
 /// The settings for an NTAG 424 DNA, so that each reading of the tag gives another URI.

@@ -1,5 +1,6 @@
 package import Domain
 import Encoding
+import NDEF
 package import SystemIO
 import Tags
 

@@ -1,4 +1,5 @@
 package import Domain
+package import NDEF
 package import SystemIO
 package import Tags
 

@@ -1,4 +1,5 @@
 import Domain
+package import NDEF
 import SystemIO
 package import Tags
 

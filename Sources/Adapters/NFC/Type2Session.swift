@@ -1,4 +1,5 @@
 import Domain
+import NDEF
 import Tags
 
 /// A Type 2 tag while it stays selected, and the known part of its memory.

@@ -1,3 +1,4 @@
+import NDEF
 import SystemIO
 import Tags
 

@@ -1,7 +1,6 @@
 import Cryptography
 public import Domain
 import Encoding
-import Tags
 
 /// The content of an NTAG 424 DNA, new at each reading: the URI of its secure dynamic message (SDM).
 ///

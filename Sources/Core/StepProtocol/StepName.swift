@@ -1,6 +1,6 @@
 public import Domain
 import Encoding
-public import Tags
+public import NDEF
 
 /// The step that a tag or a code names. Both can hold a label; a tag can hold the URI of a dynamic tag instead.
 public struct StepName: Hashable, Sendable {

@@ -1,4 +1,4 @@
-import COpenSSL
+import Certificates
 import Domain
 
 /// The certificate authority of a vehicle or of a fleet. The broker and its clients trust no other authority.
@@ -15,14 +15,13 @@ struct CertificateAuthority: ~Copyable {
     let role = CertificateRole.authority(vehicleName: vehicleName)
     let key = try PrivateKey()
     let validity = now - Self.leeway...now + role.days * Self.secondsADay
-    certificate = try Certificate(role, key: key.handle.pointer, validity: validity, signer: key, issuer: nil)
+    certificate = try Certificate(selfSigned: role.content, by: key, validity: validity)
     self.key = key
   }
 
   /// An existing authority. Throws if the key does not belong to the certificate.
   init(certificate: consuming Certificate, key: consuming PrivateKey) throws(OpenSSLError) {
-    try check(
-      "issue certificates", X509_check_private_key(certificate.handle.pointer, key.handle.pointer))
+    try certificate.require(isFor: key)
     self.certificate = certificate
     self.key = key
   }
@@ -36,7 +35,7 @@ struct CertificateAuthority: ~Copyable {
   func issue(
     _ role: CertificateRole, to key: borrowing PrivateKey, now: Int64, days: Int64? = nil, lastingUntil: Int64 = 0
   ) throws(OpenSSLError) -> Certificate {
-    try issue(role, to: key.handle.pointer, now: now, days: days, lastingUntil: lastingUntil)
+    try issue(role, to: key.lent, now: now, days: days, lastingUntil: lastingUntil)
   }
 
   /// Issues a certificate for the key in a request. Everything else in the request is ignored.
@@ -44,24 +43,31 @@ struct CertificateAuthority: ~Copyable {
     _ role: CertificateRole, for request: borrowing CertificateRequest, now: Int64, days: Int64? = nil,
     lastingUntil: Int64
   ) throws(OpenSSLError) -> Certificate {
-    try issue(role, to: request.key.pointer, now: now, days: days, lastingUntil: lastingUntil)
+    try issue(role, to: request.lentKey, now: now, days: days, lastingUntil: lastingUntil)
   }
 
   /// Issues a certificate for the key of an older certificate.
   func issue(
     _ role: CertificateRole, renewing old: borrowing Certificate, now: Int64
   ) throws(OpenSSLError) -> Certificate {
-    guard let key = X509_get0_pubkey(old.handle.pointer) else { throw OpenSSLError("read the certificate's key") }
-    return try issue(role, to: key, now: now, lastingUntil: 0)
+    try issue(role, to: old.lentKey(), now: now, lastingUntil: 0)
+  }
+
+  /// The list of certificates that a broker no longer accepts.
+  ///
+  /// - Parameter revoked: each with the time of its revocation, Unix time.
+  func revocationList(
+    _ revoked: [(number: SerialNumber, since: Int64)], now: Int64
+  ) throws(OpenSSLError) -> RevocationList {
+    try RevocationList(of: certificate, signedBy: key, revoked, now: now)
   }
 
   private func issue(
-    _ role: CertificateRole, to key: OpaquePointer, now: Int64, days: Int64? = nil, lastingUntil: Int64
+    _ role: CertificateRole, to key: LentKey, now: Int64, days: Int64? = nil, lastingUntil: Int64
   ) throws(OpenSSLError) -> Certificate {
     let end = min(max(now + (days ?? role.days) * Self.secondsADay, lastingUntil), try certificate.end())
     let begin = min(now - Self.leeway, end)
-    return try Certificate(
-      role, key: key, validity: begin...end, signer: self.key, issuer: certificate.handle.pointer)
+    return try Certificate(role.content, to: key, validity: begin...end, signer: self.key, issuer: certificate)
   }
 }
 
@@ -104,26 +110,14 @@ enum CertificateRole {
     }
   }
 
-  /// The extensions, each as its NID and its value in the notation of x509v3_config(5).
-  var extensions: [(identifier: Int32, value: String)] {
-    let keyIdentifiers = [
-      (NID_subject_key_identifier, "hash"), (NID_authority_key_identifier, "keyid:always"),
-    ]
-    let leaf =
-      keyIdentifiers + [
-        (NID_basic_constraints, "critical,CA:FALSE"), (NID_key_usage, "critical,digitalSignature"),
-      ]
+  /// What the certificate says.
+  var content: CertificateContent { CertificateContent(commonName: commonName, use: use) }
+
+  private var use: CertificateUse {
     switch self {
-    case .authority:
-      // Without the authority key identifier, which a self-signed certificate does not need (RFC 5280 4.2.1.1).
-      return [
-        keyIdentifiers[0], (NID_basic_constraints, "critical,CA:TRUE,pathlen:0"),
-        (NID_key_usage, "critical,keyCertSign,cRLSign"),
-      ]
-    case .broker(let host):
-      return leaf + [(NID_ext_key_usage, "serverAuth"), (NID_subject_alt_name, host.alternativeNames)]
-    case .controller, .operator, .rider, .watcher:
-      return leaf + [(NID_ext_key_usage, "clientAuth")]
+    case .authority: .authority
+    case .broker(let host): .server(alternativeNames: host.alternativeNames)
+    case .controller, .operator, .rider, .watcher: .client
     }
   }
 

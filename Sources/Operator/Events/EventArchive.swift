@@ -1,6 +1,6 @@
-import Configuration
 package import Domain
 import Encoding
+import FileFormats
 import Glibc
 package import StepProtocol
 import SystemIO

@@ -1,5 +1,5 @@
-import Configuration
 package import Domain
+import FileFormats
 import MQTT
 package import StepProtocol
 package import SystemIO

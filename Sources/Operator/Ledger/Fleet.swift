@@ -1,6 +1,7 @@
-import Configuration
+import Certificates
 import Domain
 import Encoding
+import FileFormats
 import Glibc
 import MQTT
 package import StepProtocol
@@ -93,11 +94,11 @@ extension OperatorPlace {
     let brokerKey = try PrivateKey()
     let ownKey = try PrivateKey()
     let broker = try authority.issue(.broker(host), to: brokerKey, now: now)
-    let list = try RevocationList(of: authority, [], now: now).pem()
+    let list = try authority.revocationList([], now: now).pem()
     return (
       [
         NewFile(VehiclePaths.revocationList, list),
-        NewFile(VehiclePaths.revocationList(of: authority.certificate), list),
+        NewFile("\(VehiclePaths.tls)/\(authority.certificate.revocationListName)", list),
         NewFile(VehiclePaths.authorityCertificate, try authority.certificate.pem()),
         NewFile(VehiclePaths.authorityKey, try authority.key.pem(), isPrivate: true),
         NewFile(VehiclePaths.brokerCertificate, try broker.pem()),

@@ -1,3 +1,4 @@
+import Certificates
 package import Domain
 import Encoding
 package import StepProtocol

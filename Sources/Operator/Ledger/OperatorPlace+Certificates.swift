@@ -1,5 +1,6 @@
-import Configuration
+import Certificates
 import Domain
+import FileFormats
 import Glibc
 import MQTT
 import SystemIO

@@ -1,6 +1,7 @@
-import Configuration
+import Certificates
 package import Domain
 import Encoding
+import FileFormats
 import Glibc
 package import MQTT
 package import StepProtocol
@@ -280,12 +281,12 @@ package struct OperatorPlace: Sendable {
     let revoked = try ledger().revokedCertificates.filter { $0.certificate.end > now }
     let authority = try VehicleFolder(path).readAuthority()
     let pem = try about(path(VehiclePaths.revocationList)) {
-      try RevocationList(of: authority, revoked.map { ($0.certificate.number, $0.since) }, now: now).pem()
+      try authority.revocationList(revoked.map { ($0.certificate.number, $0.since) }, now: now).pem()
     }
     try Files.replaceForOwner(path(VehiclePaths.revocationList), with: pem, mode: 0o644)
     // RabbitMQ finds it by the authority's name.
     if isFleet {
-      try Files.replaceForOwner(path(VehiclePaths.revocationList(of: authority.certificate)), with: pem, mode: 0o644)
+      try Files.replaceForOwner(path("\(VehiclePaths.tls)/\(authority.certificate.revocationListName)"), with: pem, mode: 0o644)
     }
   }
 

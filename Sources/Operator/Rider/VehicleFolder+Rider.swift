@@ -1,6 +1,7 @@
-import Configuration
-import Domain
+import Certificates
+package import Domain
 import Encoding
+import FileFormats
 import MQTT
 package import StepProtocol
 import SystemIO

@@ -1,6 +1,7 @@
-import Configuration
-import Domain
+import Certificates
+package import Domain
 import Encoding
+import FileFormats
 import SystemIO
 
 /// A client that may see the steps' status, and nothing else: a gateway, a dashboard, a home. It has no token, so it

@@ -1,11 +1,13 @@
 import Bluetooth
-import Configuration
+import Certificates
 import Domain
 import Encoding
+import FileFormats
 import Glibc
 import MQTT
 import StepController
 package import StepProtocol
+import StepdConfiguration
 import SystemIO
 
 /// All files of a new vehicle, with new keys. Nothing is written yet.
@@ -199,7 +201,7 @@ private struct Issue {
       NewFile(
         VehiclePaths.operatorCertificate, try authority.issue(.operator, to: operatorKey, now: now).pem()),
       NewFile(VehiclePaths.operatorKey, try operatorKey.pem(), isPrivate: true),
-      NewFile(VehiclePaths.revocationList, try RevocationList(of: authority, [], now: now).pem()),
+      NewFile(VehiclePaths.revocationList, try authority.revocationList([], now: now).pem()),
       NewFile(VehiclePaths.authorityCertificate, try authority.certificate.pem()),
       NewFile(VehiclePaths.authorityKey, try authority.key.pem(), isPrivate: true),
       NewFile(VehiclePaths.brokerCertificate, try broker.pem()),

@@ -1,4 +1,5 @@
-import Configuration
+import Certificates
+import FileFormats
 import MQTT
 package import StepProtocol
 import SystemIO

@@ -1,7 +1,7 @@
-import Configuration
 import Domain
 import Encoding
 import Glibc
+import StepdConfiguration
 import SystemIO
 
 extension VehicleFolder {

@@ -1,9 +1,10 @@
-package import Configuration
 import Cryptography
 package import Domain
 import Encoding
+import FileFormats
 import Glibc
 package import StepProtocol
+package import StepdConfiguration
 import SystemIO
 
 /// The keys of a dynamic tag.

@@ -1,6 +1,6 @@
-import Configuration
-import Domain
+package import Domain
 import Encoding
+import FileFormats
 import Glibc
 import MQTT
 import SystemIO

@@ -1,7 +1,7 @@
 package import Bluetooth
-package import Configuration
 package import Domain
 package import StepProtocol
+package import StepdConfiguration
 
 /// The properties of a new vehicle.
 package struct VehiclePlan: Sendable {

@@ -1,7 +1,12 @@
-import StepCommands
+import CommandParts
+import RiderCommands
 import Terminal
 
 @main
 enum Stepctl {
-  static func main() { Program.main(StepctlCommand.self, .stepctl) }
+  static func main() {
+    let arguments = Array(CommandLine.arguments.dropFirst())
+    if OperatorProgram.isMeant(by: arguments) { OperatorProgram.become(with: arguments) }
+    Program.main(StepctlCommand.self, .stepctl())
+  }
 }

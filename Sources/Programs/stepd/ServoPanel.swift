@@ -23,11 +23,11 @@ final class ServoPanel: BringUpPanel {
   private var writtenEnds: ServoPulses?
   private var state: BringUp.State?
 
-  init(_ context: Context, _ step: StepID) {
+  init(_ streams: StandardStreams, _ step: StepID) {
     self.step = step
-    console = Console(context)
+    console = Console(streams)
     progress = console.progress
-    keyboard = progress.isShown ? Keyboard(context.input) : nil
+    keyboard = progress.isShown ? Keyboard(streams.input) : nil
     guard !isScript else { return }
     console.note("The servo of the \(step) step. The step will move: keep everybody off it. Control-C lets it go.\n")
     console.note(Self.help + "\n")

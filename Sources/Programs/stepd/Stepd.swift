@@ -1,8 +1,8 @@
 public import ArgumentParser
-import Configuration
 import Domain
 import MQTT
 import StepDaemon
+import StepdConfiguration
 import SystemIO
 import Terminal
 
@@ -46,12 +46,12 @@ struct Stepd: ParsableCommand {
     let daemon = Daemon(try ControllerSetup(reading: config), version: Program.version, isVerbose: verbose)
     guard check else { return try daemon.run() }
     let console = Console(.process)
-    for warning in try daemon.check(now: Context.process.seconds) { console.note("stepd: warning: \(warning)") }
+    for warning in try daemon.check(now: WallClock.microseconds / 1_000_000) { console.note("stepd: warning: \(warning)") }
   }
 
   private func setUp(_ servo: StepID) throws {
     // Comes before any thread starts, so that every thread leaves the signals to this one.
-    let interruption = try Context.process.interruption()
+    let interruption = try Interruption()
     let setup = try ControllerSetup(reading: config)
     let panel = ServoPanel(.process, servo)
     defer { panel.close() }

@@ -1,3 +1,4 @@
+import Certificates
 public import Domain
 package import MQTT
 public import StepProtocol

@@ -1,3 +1,4 @@
+import Certificates
 public import Domain
 public import StepProtocol
 public import SystemIO

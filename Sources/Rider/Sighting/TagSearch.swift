@@ -1,4 +1,5 @@
 package import Domain
+import NDEF
 package import NFC
 import StepProtocol
 package import SystemIO

@@ -1,3 +1,4 @@
+@testable import Bluetooth
 import Domain
 import Glibc
 import Ranging
@@ -5,7 +6,6 @@ import SystemIO
 import TestSupport
 import Testing
 
-@testable import Bluetooth
 
 @Suite("What is shown of a radio")
 struct TracedRadioTests {

@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// The keys that a table of a configuration file may have: an enum of Sources/Configuration that conforms to TOMLKey.
+/// The keys that a table of a configuration file may have: an enum of Sources that conforms to TOMLKey.
 struct KeyEnum {
   /// `ControllerFile.PolicyKey`
   let name: String
@@ -9,7 +9,7 @@ struct KeyEnum {
 
   /// All of them, read from their source.
   static func all() throws -> [KeyEnum] {
-    let folder = URL(filePath: "\(Repository.root)/Sources/Configuration")
+    let folder = URL(filePath: "\(Repository.root)/Sources")
     let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)!
     var found: [KeyEnum] = []
     for case let file as URL in files where file.pathExtension == "swift" {

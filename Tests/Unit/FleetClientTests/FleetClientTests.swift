@@ -1,9 +1,9 @@
 import Cryptography
 import Domain
 import Encoding
-import FleetClient
 import Geography
 import HTTP
+import Rider
 import StepProtocol
 import SystemIO
 import Testing

@@ -1,6 +1,6 @@
 import Encoding
-import FleetClient
 import HTTP
+import Rider
 import StepProtocol
 import SystemIO
 import TestSupport

@@ -1,5 +1,6 @@
 import Domain
 import Glibc
+import NDEF
 import NFC
 import SystemIO
 import Tags

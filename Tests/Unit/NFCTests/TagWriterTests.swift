@@ -1,4 +1,5 @@
 import Domain
+import NDEF
 import NFC
 import SystemIO
 import Tags

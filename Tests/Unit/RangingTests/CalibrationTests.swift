@@ -1,7 +1,7 @@
 import Domain
+@testable import Ranging
 import Testing
 
-@testable import Ranging
 
 @Suite("Calibration") struct CalibrationTests {
   let left = Step(id: StepID("left")!, side: .left, major: 1)

@@ -4,6 +4,7 @@ import Rider
 import StepController
 import StepProtocol
 import SystemIO
+import Terminal
 import TestSupport
 
 /// Riders and a vehicle in one process, with a network between them that a seed makes bad.

@@ -4,7 +4,7 @@ import Testing
 @Suite("MOTION.md") struct MotionPageTests {
   @Test("each test that the page names is there")
   func tests() throws {
-    let page = try Repository.text("Sources/Controller/Core/MOTION.md")
+    let page = try Repository.text("Sources/Vehicle/StepController/MOTION.md")
     let named = page.matches(of: /`([A-Za-z]+Tests)\.([A-Za-z]+)`/)
     #expect(named.count > 40)
     let sources = try ["StepControllerTests", "StepDaemonTests"].flatMap { folder in

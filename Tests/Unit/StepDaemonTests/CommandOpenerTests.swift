@@ -1,11 +1,11 @@
 import Domain
 import MQTT
 import StepController
+@testable import StepDaemon
 import StepProtocol
 import SystemIO
 import Testing
 
-@testable import StepDaemon
 
 /// A link that a test fills.
 private final class FilledLink: CommandLink, Sendable {

@@ -1,11 +1,11 @@
 import Domain
 import Glibc
 import StepController
+@testable import StepDaemon
 import SystemIO
 import TestSupport
 import Testing
 
-@testable import StepDaemon
 
 @Suite("What an input counts as") struct DebounceTests {
   private let start = Instant.now

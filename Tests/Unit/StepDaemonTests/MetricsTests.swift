@@ -1,12 +1,13 @@
+import CommandParts
 import Domain
 import Glibc
 import StepController
+@testable import StepDaemon
 import StepProtocol
 import SystemIO
 import TestSupport
 import Testing
 
-@testable import StepDaemon
 
 @Suite("Metrics") struct MetricsTests {
   private var metrics = Metrics(of: [left, right], version: "1.2.3", at: 1_800_000_000)

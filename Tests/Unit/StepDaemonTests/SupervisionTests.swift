@@ -1,10 +1,10 @@
-import Configuration
 import Glibc
+@testable import StepDaemon
+import StepdConfiguration
 import SystemIO
 import TestSupport
 import Testing
 
-@testable import StepDaemon
 
 extension PlayedSocket {
   /// systemd, as a service finds it.

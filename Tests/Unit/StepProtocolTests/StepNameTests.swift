@@ -1,6 +1,6 @@
 import Domain
+import NDEF
 import StepProtocol
-import Tags
 import Testing
 
 @Suite("The step that a tag or a code names") struct StepNameTests {

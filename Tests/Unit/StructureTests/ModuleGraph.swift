@@ -50,27 +50,47 @@ struct ModuleGraph: Equatable {
     var isShared = false
   }
 
-  /// Rooms of one height do not know of each other. A folder that stands in another comes first.
+  /// Rooms of one height do not know of each other: so Rider, Vehicle and Operator do not. A folder that stands in
+  /// another comes first.
   static let rooms = [
     Room(folder: "Sources/Core", height: 0, isShared: true),
     // What Core calls of it computes. Its one importer makes no call that does more.
     Room(folder: "Sources/Libraries/CLibcrypto", height: -1),
     Room(folder: "Sources/Libraries", height: 1),
-    Room(folder: "Sources/System", height: 2),
+    Room(folder: "Sources/SystemIO", height: 2),
     Room(folder: "Sources/Adapters", height: 3),
-    Room(folder: "Sources/Rider", height: 4),
-    Room(folder: "Sources/FleetClient", height: 4),
-    Room(folder: "Sources/Controller/Core", height: 4),
-    Room(folder: "Sources/Configuration", height: 5),
-    Room(folder: "Sources/Controller/Shell", height: 6),
-    Room(folder: "Sources/Operator", height: 6, isShared: true),
-    Room(folder: "Sources/CommandLine", height: 7),
+    Room(folder: "Sources/FileFormats", height: 4),
+    Room(folder: "Sources/UserSettings", height: 5),
+    // The console knows no side, and no side knows the console.
+    Room(folder: "Sources/Terminal", height: 5),
+    Room(folder: "Sources/Vehicle", height: 6, isShared: true),
+    Room(folder: "Sources/Rider", height: 7),
+    Room(folder: "Sources/Operator", height: 7),
     Room(folder: "Sources/Commands", height: 8, isShared: true),
     Room(folder: "Sources/Programs", height: 9),
   ]
 
+  /// Arrows that would run downward, and still must not be: a side that another one would contain.
+  static let forbidden: [(from: String, to: String)] = [
+    ("Sources/Rider", "Sources/Vehicle"), ("Sources/Vehicle", "Sources/Rider"), ("Sources/Rider", "Sources/Operator"),
+    ("Sources/Vehicle", "Sources/Operator"),
+    // An operator writes stepd.toml, so it knows that file, and the values in it; it drives no step.
+    ("Sources/Operator", "Sources/Vehicle/StepDaemon"),
+    ("Sources/Vehicle", "Sources/Terminal"), ("Sources/Rider", "Sources/Terminal"),
+    ("Sources/Operator", "Sources/Terminal"),
+    // What decides reads no file.
+    ("Sources/Vehicle/StepController", "Sources/FileFormats"),
+    ("Sources/Vehicle/StepController", "Sources/SystemIO"), ("Sources/Vehicle/StepController", "Sources/Adapters"),
+    ("Sources/Vehicle/StepController", "Sources/Vehicle/StepdConfiguration"),
+    // A rider's program has none of the operator's commands.
+    ("Sources/Commands/RiderCommands", "Sources/Operator"),
+    ("Sources/Commands/RiderCommands", "Sources/Commands/OperatorCommands"),
+    ("Sources/Commands/RiderCommands", "Sources/Vehicle"), ("Sources/Commands/CommandParts", "Sources/Operator"),
+    ("Sources/Commands/CommandParts", "Sources/Rider"), ("Sources/Commands/CommandParts", "Sources/Vehicle"),
+  ]
+
   /// Modules of other packages that only some rooms may import: from this height up.
-  static let lowest = ["ArgumentParser": 7]
+  static let lowest = ["ArgumentParser": 5]
 
   /// What the compiler brings along, which no manifest names.
   static let toolchain: Set = [
@@ -104,6 +124,8 @@ struct ModuleGraph: Equatable {
     case importers(of: String, [String])
     /// A target whose folder is in no room.
     case homeless(String)
+    /// A module whose folder has another name.
+    case misnamed(String, folder: String)
 
     var description: String {
       switch self {
@@ -117,6 +139,7 @@ struct ModuleGraph: Equatable {
       case .importers(let library, []): "nothing imports \(library)"
       case .importers(let library, let targets):
         "\(library) is imported by \(targets.joined(separator: ", ")): one owns a C library"
+      case .misnamed(let target, let folder): "\(target) is in \(folder): module and folder have one name"
       case .homeless(let target): "\(target) is in no room: give it a folder of one, or add a room to the test"
       }
     }
@@ -143,9 +166,13 @@ struct ModuleGraph: Equatable {
         found.insert(.homeless(target.name))
         continue
       }
+      let folder = target.path.split(separator: "/").last.map(String.init) ?? ""
+      if folder != target.name { found.insert(.misnamed(target.name, folder: target.path)) }
       for name in target.dependencies.union(imported) where name != target.name {
         if let other = byName[name] {
-          guard let below = other.room, below == room ? room.isShared : below.height < room.height else {
+          guard let below = other.room, below == room ? room.isShared : below.height < room.height,
+            !Self.forbidden.contains(where: { target.isIn($0.from) && other.isIn($0.to) })
+          else {
             found.insert(.upward(from: target.name, to: name))
             continue
           }
@@ -170,5 +197,7 @@ struct ModuleGraph: Equatable {
 }
 
 extension ModuleGraph.Target {
+  func isIn(_ folder: String) -> Bool { path == folder || path.hasPrefix(folder + "/") }
+
   var room: ModuleGraph.Room? { ModuleGraph.rooms.first { path == $0.folder || path.hasPrefix($0.folder + "/") } }
 }

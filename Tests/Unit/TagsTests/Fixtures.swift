@@ -1,5 +1,6 @@
 import Encoding
 import Foundation
+import NDEF
 import Tags
 import TestSupport
 

@@ -1,8 +1,8 @@
 import Encoding
+import NDEF
 import TestSupport
 import Testing
 
-@testable import Tags
 
 @Suite("NDEF messages") struct NDEFMessageTests {
   static let android = Fixtures.json("ndef/android.json")

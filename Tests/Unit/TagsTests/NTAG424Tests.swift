@@ -1,6 +1,6 @@
+@testable import Tags
 import Testing
 
-@testable import Tags
 
 /// The examples of NXP's AN12196 (Rev. 2.0), by the numbers of its tables.
 @Suite("NTAG 424 DNA")

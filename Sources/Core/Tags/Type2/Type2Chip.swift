@@ -1,4 +1,5 @@
 import Encoding
+package import NDEF
 
 /// A chip for Type 2 tags whose memory is known from its data sheet.
 package struct Type2Chip: Hashable, Sendable {

@@ -1,3 +1,5 @@
+package import NDEF
+
 /// The content of a Type 2 tag (NFC Forum, Type 2 Tag Operation 1.1, 6.4.1 and 6.4.2).
 package struct Type2Layout: Hashable, Sendable {
   package let container: CapabilityContainer

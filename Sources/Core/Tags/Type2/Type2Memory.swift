@@ -1,3 +1,5 @@
+package import NDEF
+
 /// The pages of a Type 2 tag that were read, four bytes each.
 ///
 /// A page number is one byte, so there are 256 pages. More memory is in further sectors (Type 2 Tag 1.1, 5.3), which

@@ -1,4 +1,5 @@
 import Encoding
+package import NDEF
 
 /// The page writes, in order, that change a Type 2 tag's content into the wanted content.
 ///

@@ -1,4 +1,5 @@
 import Encoding
+package import NDEF
 
 /// The next step with a Type 4 tag.
 package enum Type4Step<Value> {

@@ -1,0 +1,99 @@
+import ArgumentParser
+import CommandParts
+import Domain
+import Encoding
+import FileFormats
+import MQTT
+import SystemIO
+import Terminal
+import UserSettings
+
+struct ConfigShow: ContextCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "show",
+    abstract: "Print each setting, its value and where it comes from.",
+    usage: "stepctl config show <options>")
+
+  @OptionGroup var vehicle: VehicleOptions
+  @OptionGroup var radio: RadioOptions
+  @OptionGroup var nfc: NFCOptions
+  @OptionGroup var timeout: TimeoutOptions
+  @OptionGroup var output: OutputOptions
+
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let settings = try context.settings(
+      vehicle: vehicle.vehicle, radio: radio.radio, nfc: nfc.nfc, timeout: timeout.typed)
+    let rows: [(name: String, value: String, origin: SettingOrigin)] = [
+      ("vehicle", settings.vehicle.value ?? "", settings.vehicle.origin),
+      ("radio", settings.radio.value, settings.radio.origin),
+      ("nfc", settings.nfc.value ?? "", settings.nfc.origin),
+      ("timeout", "\(tenths(settings.timeout.value)) s", settings.timeout.origin),
+    ]
+    let file = try vehicleFile(settings)
+
+    if console.isJSON {
+      let values: [JSON] = [
+        settings.vehicle.value.map { .string($0) } ?? .null, .string(settings.radio.value),
+        settings.nfc.value.map { .string($0) } ?? .null, .number(settings.timeout.value),
+      ]
+      var members = zip(["vehicle", "radio", "nfc", "timeout_s"], zip(rows, values)).map { name, row in
+        JSON.Member(name, ["value": row.1, "origin": .string(row.0.origin.description)])
+      }
+      members.append(JSON.Member("vehicle_file", file.map(ConfigShow.json) ?? .null))
+      try console.result(JSON.object(members))
+      return
+    }
+    for row in rows {
+      let value = row.value.isEmpty ? "-" : printable(row.value)
+      try console.result("\(row.name.aligned(to: 8)) \(value.aligned(to: 32)) (\(row.origin))")
+    }
+    if let file { try show(file, console) }
+  }
+
+  /// The vehicle's file. Nil, without an error, if none was named and there is not exactly one.
+  private func vehicleFile(_ settings: Settings) throws -> VehicleFile? {
+    if settings.vehicle.value == nil, try settings.folders.vehicles().count != 1 { return nil }
+    return try VehicleFile(reading: settings.vehicleFile())
+  }
+
+  /// Prints the files of keys and tokens, never their content.
+  private func show(_ file: VehicleFile, _ console: Console) throws {
+    // The author of the file chose these names and paths.
+    func line(_ text: String) throws { try console.result(printable(text)) }
+    let vehicle = file.vehicle
+    try line("")
+    try line("\(vehicle.name) (\(file.path))")
+    try line("  uuid       \(vehicle.uuid)")
+    for step in vehicle.steps {
+      let power = step.measuredPower.map { ", \($0) dBm at 1 m" } ?? ""
+      try line("  step       \(step.id), at the \(step.side.rawValue) side, major \(step.major)\(power)")
+    }
+    if let topic = file.topic { try line("  topic      \(topic)") }
+    if let broker = file.broker {
+      try line("  broker     \(broker.host):\(broker.port)")
+      if let authority = broker.tls?.authority { try line("             CA \(authority)") }
+    }
+    if let rider = file.rider {
+      try line("  rider      \(rider.name)")
+      try line("             token \(rider.token)")
+      try line("             device key \(rider.deviceKey)")
+    }
+  }
+
+  private static func json(_ file: VehicleFile) -> JSON {
+    [
+      "path": .string(file.path), "name": .string(file.vehicle.name), "uuid": .string(file.vehicle.uuid.description),
+      "steps": .array(
+        file.vehicle.steps.map {
+          [
+            "id": .string($0.id.description), "side": .string($0.side.rawValue), "major": .integer(Int64($0.major)),
+            "measured_power_dbm": $0.measuredPower.map { .integer(Int64($0)) } ?? .null,
+          ]
+        }),
+      "topic": file.topic.map { .string($0.description) } ?? .null,
+      "broker": file.broker.map { ["host": .string($0.host), "port": .integer(Int64($0.port))] } ?? .null,
+      "rider": file.rider.map { .string($0.name) } ?? .null,
+    ]
+  }
+}

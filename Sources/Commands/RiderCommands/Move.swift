@@ -1,0 +1,252 @@
+import ArgumentParser
+import Bluetooth
+import CommandParts
+import Domain
+import Encoding
+import FileFormats
+import Ranging
+import Rider
+import StepProtocol
+import SystemIO
+import Terminal
+import UserSettings
+
+struct Open: MoveCommand {
+  static let target = Command.Move.Target.open
+  static let configuration = CommandConfiguration(
+    commandName: "open",
+    abstract: "Open the step that you are standing in front of.", usage: "stepctl open [<options>] [left|right|facing]")
+
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp(
+      "How long to wait while something on the road comes towards the step, as 20s or 2m (default: 20).",
+      valueName: "seconds"))
+  var wait: TimeSpan?
+
+  @Option(
+    name: .customLong("import"),
+    help: ArgumentHelp(
+      "Add the vehicle first from what your operator gave you: a file, a picture of its codes, or - (standard input).",
+      valueName: "file"),
+    completion: .file())
+  var sources: [String] = []
+
+  @OptionGroup var move: MoveOptions
+
+  var patience: Duration { .milliseconds(Int64((wait?.seconds ?? 20) * 1000)) }
+
+  func added(_ settings: Settings, _ context: Context, _ console: Console) throws -> VehicleFile? {
+    guard !sources.isEmpty else { return nil }
+    let source = sources.count == 1 ? ImportSource.file(sources[0]) : .pictures(sources)
+    let importing = (["stepctl", "config", "import"] + sources + ["--yes"]).map(shellWord).joined(separator: " ")
+    let adding = Import(source: source, advice: "`\(importing)` trusts it")
+    let (vehicle, place) = try adding.run(context, settings, console) { vehicle, place in
+      guard vehicle.vehicleFile.rider != nil || place.known?.rider != nil else {
+        throw CommandFailure(
+          .configuration, "this is only the vehicle's code; you also need a token to move its steps",
+          hint: "ask your operator for access; `stepctl config import` adds the vehicle without it")
+      }
+    }
+    let path = settings.folders.displayed(place.vehicleFile)
+    console.note("vehicle", "\(vehicle.vehicleFile.vehicle.name) is in \(path); next time `stepctl open` is enough")
+    return try VehicleFile(reading: place.vehicleFile)
+  }
+
+  func validate() throws {
+    if let wait, !(0...600).contains(wait.seconds) { throw ValidationError("--wait takes 0 to 600 seconds.") }
+    guard sources.isEmpty || move.vehicle.vehicle == nil else {
+      throw ValidationError("--import says which vehicle is meant, and excludes --vehicle.")
+    }
+  }
+}
+
+struct Close: MoveCommand {
+  static let target = Command.Move.Target.close
+  static let configuration = CommandConfiguration(
+    commandName: "close",
+    abstract: "Close the step that you are standing in front of.",
+    usage: "stepctl close [<options>] [left|right|facing]")
+  @OptionGroup var move: MoveOptions
+
+  /// Nothing on the road blocks it.
+  var patience: Duration { .zero }
+
+  func added(_ settings: Settings, _ context: Context, _ console: Console) -> VehicleFile? { nil }
+}
+
+/// Selects the step. A side is a claim, and the proof must agree with it.
+enum SideChoice: String, ExpressibleByArgument, CaseIterable {
+  case left, right, facing
+
+  var side: Side? { Side(rawValue: rawValue) }
+}
+
+struct MoveOptions: ParsableArguments {
+  @Argument(
+    help: ArgumentHelp(
+      "Which step: left, right, or the one that you are facing (which is the default).", valueName: "left|right|facing")
+  )
+  var place: SideChoice?
+
+  @Option(help: "The side as an option, in place of the argument.")
+  var side: SideChoice?
+
+  @Flag(help: "Draw a picture while you walk up to it.")
+  var watch = false
+
+  @Option(
+    help: ArgumentHelp(
+      "Radio to call a vehicle that listens for you: hciN, bluez:hciN, h4:tcp:… or h4:unix:… (default: the radio).",
+      valueName: "spec"),
+    completion: LiveCompletion.radio)
+  var callRadio: String?
+
+  @OptionGroup var presence: PresenceOptions
+  @OptionGroup var vehicle: VehicleOptions
+  @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    if watch, presence.by == .nfc || presence.by == .qr {
+      throw ValidationError("--watch needs the radio: use it with --by beacon.")
+    }
+    if let place, let side, place != side {
+      throw ValidationError("--side \(side.rawValue) contradicts \(place.rawValue).")
+    }
+  }
+
+  func caller() throws -> RadioSpec? {
+    guard let callRadio else { return nil }
+    do throws(MalformedRadioSpec) { return try RadioSpec(callRadio) } catch {
+      throw CommandFailure(.usage, "--call-radio: \(error)")
+    }
+  }
+
+  /// Nil for the step that the rider faces.
+  var chosen: Side? { (place ?? side)?.side }
+}
+
+/// `open` and `close`: find the step, prove presence, send the command, wait for the confirmation. Prints each link of
+/// the chain.
+///
+/// Connects to the broker and gets the vehicle's challenge while the rider is still approaching.
+protocol MoveCommand: ContextCommand {
+  static var target: Command.Move.Target { get }
+  var move: MoveOptions { get }
+  /// How long to keep asking while something on the road approaches the step.
+  var patience: Duration { get }
+  /// The file of a vehicle that this command adds first; nil for a known vehicle.
+  func added(_ settings: Settings, _ context: Context, _ console: Console) throws -> VehicleFile?
+}
+
+extension MoveCommand {
+  func run(in context: Context) throws {
+    let started = Instant.now
+    let console = move.output.console(context)
+    let settings = try move.presence.settings(context, vehicle: move.vehicle.vehicle)
+    let added = try added(settings, context, console)
+    let interruption = try context.interruption()
+    let file = try added ?? move.presence.vehicleFile(settings, context, interruption, console)
+    var preparation = try file.tlsPreparation()
+    var access = try file.riderAccess(unlock: context.unlock(interruption))
+    if let newer = try file.renewed(expires: access.token.expires, context, interruption, console) {
+      // The import may have replaced the rider's certificate.
+      preparation = nil
+      access = try newer.riderAccess(unlock: context.unlock(interruption))
+    }
+    let (vehicle, side) = (access.vehicle, move.chosen)
+    if let side { try vehicle.checkStep(at: side) }
+    let trace = move.watch ? nil : console.trace
+    let searches = try move.presence.searches(vehicle, settings, trace: trace)
+    // Searches that need a radio are created together with it.
+    let radio = searches.contains { $0.method == .beacon } ? try settings.radioSpec() : nil
+    let ride = Ride(
+      vehicle, named: settings.naming(file), side: side, radio: radio, limit: settings.timeout.value, context, console,
+      move.watch ? LiveView(context, console, radio: radio) : nil, interruption, calling: try move.caller(),
+      wait: patience)
+    do {
+      let ending = try ride.run(
+        Self.target, searches, patience: settings.patience, preparation: preparation, as: { [access] in access })
+      switch ending {
+      case .moved(let sighting, let statement):
+        let duration = started.duration(to: .now).inSeconds
+        console.note("time", "\(tenths(duration)) s")
+        try move.print(sighting, statement, after: duration, console)
+      case .undecided(let location, let radio):
+        throw FindingReport(vehicle: vehicle, finding: .undecided(location, radio), began: started)
+          .notLocated(FindingReport.advice(vehicle, location, radio))
+      case .lacking(let sighting, let shortfall):
+        throw CommandFailure(shortfall, of: sighting, side)
+      case .quit:
+        throw CommandFailure(.notLocated, "ended before a command was sent")
+      }
+    } catch let failure as any Failure {
+      let told = (failure as? RadioError).map { move.presence.leadingOn($0) } ?? failure
+      throw ride.told(told, after: started.duration(to: .now).inSeconds)
+    }
+  }
+}
+
+extension CommandFailure {
+  /// The rider was found, but the sighting is not enough.
+  fileprivate init(_ shortfall: Shortfall, of sighting: Sighting, _ side: Side?) {
+    let step = sighting.step.id
+    let method = JSON.Member("method", .string(sighting.method.rawValue))
+    switch shortfall {
+    case .otherSide:
+      let side = side?.rawValue ?? "other"
+      self.init(
+        .otherSide, "you are at the \(step) step, not at the \(side) one; no command was sent",
+        hint: "go to the \(side) side, or leave the side out",
+        details: [.init("step", .string(step.description)), .init("asked", .string(side)), method])
+    case .zone:
+      self.init(
+        .notLocated, "not near enough: \(shortfall.sentence(of: sighting))", hint: "come closer to the step",
+        details: [method])
+    case .notHeard(let place):
+      self.init(
+        place == nil ? .notLocated : .otherSide, "not heard: \(shortfall.sentence(of: sighting))",
+        hint: "hold the device in front of you, towards the step",
+        details: (place.map { [.init("heard", .string($0.description))] } ?? []) + [method])
+    case .method, .copy:
+      self.init(.notLocated, "not located: \(shortfall.sentence(of: sighting))", details: [method])
+    }
+  }
+}
+
+extension MoveOptions {
+  fileprivate func print(
+    _ sighting: Sighting, _ statement: Statement, after duration: Double, _ console: Console
+  ) throws {
+    if console.isJSON {
+      try console.result([
+        "outcome": "done", "step": .string(sighting.step.id.description),
+        "position": .string(statement.position.rawValue), "method": .string(sighting.method.rawValue),
+        "zone": .string((sighting.reading?.zone ?? .unknown).rawValue),
+        "distance_m": .rounded(sighting.reading?.distance?.metres, places: 2),
+        "duration_s": .rounded(duration, places: 3),
+      ])
+    } else {
+      try console.result("the \(sighting.step.id) step is \(statement.position.state)")
+    }
+  }
+}
+
+extension Vehicle {
+  /// - Throws: if the vehicle has no step at that side.
+  @discardableResult
+  func checkStep(at side: Side) throws(CommandFailure) -> Step {
+    guard let step = step(at: side) else {
+      throw CommandFailure(.configuration, "\(name) has no step at the \(side.rawValue) side")
+    }
+    return step
+  }
+}
+
+extension Console {
+  /// Prints a link of the chain from the rider to the step: `answer   moving`
+  func note(_ label: String, _ text: String) { note(link(label, text)) }
+
+  /// The line that `note` prints, for printing it later.
+  func link(_ label: String, _ text: String) -> String { "\(styled(label.aligned(to: 8), .dim)) \(printable(text))" }
+}

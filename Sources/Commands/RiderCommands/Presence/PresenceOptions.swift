@@ -1,0 +1,110 @@
+import ArgumentParser
+import Bluetooth
+import CodeReading
+import CommandParts
+import Domain
+import Encoding
+import FileFormats
+import NFC
+import Rider
+import SystemIO
+import Terminal
+import UserSettings
+
+/// Selects how to find the rider's place.
+enum MethodChoice: String, ExpressibleByArgument, CaseIterable {
+  case auto, beacon, nfc, qr
+}
+
+/// Selects how to find the rider's place, and the devices for it.
+struct PresenceOptions: ParsableArguments {
+  @Option(help: ArgumentHelp("How to find out where you are.", valueName: "method"))
+  var by: MethodChoice = .auto
+
+  @OptionGroup var radio: RadioOptions
+  @OptionGroup var reader: NFCOptions
+  @OptionGroup var codes: QROptions
+  @OptionGroup var timeout: TimeoutOptions
+
+  func settings(_ context: Context, vehicle: String?) throws -> Settings {
+    try context.settings(vehicle: vehicle, radio: radio.radio, nfc: reader.nfc, timeout: timeout.typed)
+  }
+
+  /// The file of the vehicle to use. The first of these decides: the vehicle that the user named, the one that is
+  /// booked now, the only known one, the only one whose beacon is heard.
+  func vehicleFile(
+    _ settings: Settings, _ context: Context, _ interruption: Interruption, _ console: Console
+  ) throws -> VehicleFile {
+    if let active = try ActiveBooking(settings, context) { return try active.fetched(context, interruption, console) }
+    guard settings.vehicle.value == nil, by == .auto || by == .beacon, try settings.folders.vehicles().count > 1 else {
+      return try VehicleFile(reading: settings.usableVehicleFile(at: context.seconds))
+    }
+    let radio = try settings.radioSpec()
+    // Data that was read from a pipe cannot be read again.
+    if case .btsnoop("-") = radio {
+      return try VehicleFile(reading: settings.usableVehicleFile(at: context.seconds))
+    }
+    let known = try settings.folders.vehicles()
+    // Only a vehicle that the user names may have an unreadable file; here such files are skipped.
+    let files = known.compactMap { vehicle in
+      (try? VehicleFile(reading: vehicle.path)).map { (name: vehicle.name, file: $0) }
+    }
+    defer { console.progress.clear() }
+    console.progress.show("listening for \(files.map(\.name).joined(separator: ", "))")
+    let search = VehicleSearch(Set(files.map(\.file.vehicle.uuid)), radio: radio, limit: settings.timeout.value)
+    let heard = try search.find(until: interruption, tell: console.note, trace: console.trace)
+    console.progress.clear()
+    let found = files.filter { heard.contains($0.file.vehicle.uuid) }
+    guard let one = found.first else {
+      throw CommandFailure(
+        .notLocated, "not located: none of the vehicles that you know is heard",
+        hint: "come closer, or name it: \(files.map { shellCommand("--vehicle", $0.name) }.joined(separator: ", "))")
+    }
+    guard found.count == 1 else {
+      throw CommandFailure(
+        .configuration, "several of your vehicles are heard: \(found.map(\.name).joined(separator: ", "))",
+        hint: "name one: \(found.map { shellCommand("--vehicle", $0.name) }.joined(separator: ", "))")
+    }
+    console.note("vehicle", "\(one.file.vehicle.name) (\(one.name))")
+    return one.file
+  }
+
+  /// Adds a hint to a radio error: another way to prove presence, without a radio.
+  func leadingOn(_ error: RadioError) -> any Failure {
+    if case .file = error { return error }
+    guard [.unavailable, .noPermission].contains(error.exitStatus), !error.isInterruption else { return error }
+    let ways = "without a radio, the tag or the code on the step may do: --by nfc, or --by qr --qr FILE"
+    return CommandFailure(error.exitStatus, error.description, hint: error.hint.map { "\($0); \(ways)" } ?? ways)
+  }
+
+  /// The searches that the user chose, or all searches that are possible with the named devices.
+  ///
+  /// - Parameters:
+  ///   - recording: the path of a new file that keeps what the radio hears.
+  ///   - trace: receives what the devices hear and say; nil for no trace.
+  func searches(
+    _ vehicle: Vehicle, _ settings: Settings, recording: String? = nil, trace: Trace? = nil
+  ) throws -> [any StepSearch] {
+    func beacons() throws -> any StepSearch {
+      BeaconSearch(
+        vehicle, radio: try settings.radioSpec(), limit: settings.timeout.value, goesOnAtStep: true,
+        recording: recording, trace: trace)
+    }
+    func tag() throws -> any StepSearch {
+      TagSearch(vehicle, reader: try settings.reader(), limit: settings.timeout.value, trace: trace)
+    }
+    func code() throws -> any StepSearch {
+      guard let source = codes.qr else {
+        throw CommandFailure(.usage, "--by qr needs --qr, which says where to look: a picture, - or a camera")
+      }
+      return CodeSearch(vehicle, source: source, patience: settings.patience, trace: trace)
+    }
+    return switch by {
+    case .beacon: [try beacons()]
+    case .nfc: [try tag()]
+    case .qr: [try code()]
+    case .auto:
+      [try beacons()] + (codes.qr != nil ? [try code()] : []) + (settings.nfc.value != nil ? [try tag()] : [])
+    }
+  }
+}

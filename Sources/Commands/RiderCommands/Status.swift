@@ -1,0 +1,236 @@
+import ArgumentParser
+import CommandParts
+import Domain
+import Encoding
+import FileFormats
+import Glibc
+import Rider
+import StepProtocol
+import SystemIO
+import Terminal
+import UserSettings
+
+struct Status: ContextCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "status",
+    abstract: "Ask a vehicle how its steps stand.", usage: "stepctl status <options>")
+
+  @Flag(help: "Keep going, and print every change.")
+  var watch = false
+
+  @OptionGroup var vehicle: VehicleOptions
+  @OptionGroup var timeout: TimeoutOptions
+  @OptionGroup var output: OutputOptions
+
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let settings = try context.settings(vehicle: vehicle.vehicle, timeout: timeout.typed)
+    let file = try VehicleFile(reading: settings.chosenVehicleFile(context))
+    let interruption = try context.interruption()
+    let preparation = try file.tlsPreparation()
+    let access = try file.riderAccess(unlock: context.unlock(interruption))
+    let steps = try file.steps(of: access)
+    let loop = try EventLoop()
+    let client = try RiderClient(
+      access, steps: steps, patience: settings.patience, loop: loop, preparation: preparation,
+      interruption: interruption, detail: console.detail, trace: console.trace)
+    defer { client.close() }
+    defer { console.progress.clear() }
+    let waiting = "waiting for the answer of \(printable(access.vehicle.name))"
+    let answers = StatusAnswers(
+      client, steps, StatusLines(context, console, hasTimes: watch),
+      LastAnswer(of: file.vehicle.uuid, context.folders), at: context.clocks.wall(),
+      waiting: waiting)
+    // Progress can be cleared only on a terminal. Elsewhere only a long wait deserves a line.
+    answers.notice = console.progress.isShown ? nil : loop.schedule(at: .now + .seconds(1)) { console.note(waiting) }
+    do { try answers.ask() } catch RiderError.noAnswer(let isOffline) {
+      try answers.printLastAnswer()
+      throw RiderError.noAnswer(isOffline: isOffline)
+    }
+    guard watch else { return }
+    var listens = true
+    while true {
+      if listens { try answers.printChanges() }
+      listens = try answers.askAgain()
+    }
+  }
+}
+
+/// The newest statement of each step, and when the vehicle last answered.
+private final class StatusAnswers {
+  /// Reports a slow answer; the first answer cancels it.
+  var notice: Registration?
+
+  private let client: RiderClient
+  private let steps: [StepID]
+  private let lines: StatusLines
+  private let last: LastAnswer?
+  private let waiting: String
+  private var newest: [StepID: Statement] = [:]
+  private var heard: UnixTime
+  /// Whether the user already knows that the vehicle does not answer.
+  private var isSilent = false
+
+  init(
+    _ client: RiderClient, _ steps: [StepID], _ lines: StatusLines, _ last: LastAnswer?, at start: UnixTime,
+    waiting: String
+  ) {
+    (self.client, self.steps, self.lines, self.last, self.waiting) = (client, steps, lines, last, waiting)
+    heard = start
+  }
+
+  /// Asks for each step by name, and prints the answer. Only the answer to our own question is known to be fresh.
+  func ask() throws {
+    for step in steps {
+      lines.console.progress.show(waiting)
+      let statement = try client.status(of: step).statement
+      notice?.cancel()
+      take(statement)
+      try lines.print(statement)
+    }
+    last?.note(heard)
+  }
+
+  /// Prints changes until only a new question can tell the state of the steps: after a restart of the controller, after
+  /// a replayed old statement, or when the broker reports that the controller has come or gone.
+  func printChanges() throws {
+    let progress = lines.console.progress
+    progress.show("waiting for changes")
+    try client.watch { [self] answer in
+      let statement = answer.statement
+      guard let known = newest[statement.step] else { return true }
+      if statement.epoch != known.epoch { return false }
+      guard statement.sequence > known.sequence else { return true }
+      take(statement)
+      last?.note(heard)
+      if !statement.hasState(of: known) {
+        try lines.print(statement)
+        progress.show("waiting for changes")
+      }
+      return true
+    }
+  }
+
+  /// Asks again. Says once that nothing is known any more.
+  ///
+  /// - Returns: whether to wait for changes before the next question.
+  func askAgain() throws -> Bool {
+    do {
+      try ask()
+      isSilent = false
+      return true
+    } catch RiderError.noAnswer(let isOffline) {
+      if !isSilent { try lines.printSilence(since: heard, steps) }
+      isSilent = true
+      return isOffline
+    }
+  }
+
+  /// Says when each silent step was last heard, if an earlier run recorded it.
+  func printLastAnswer() throws {
+    guard let time = last?.time else { return }
+    try lines.printSilence(since: time, steps.filter { newest[$0] == nil })
+  }
+
+  private func take(_ statement: Statement) {
+    heard = lines.context.clocks.wall()
+    newest[statement.step] = statement
+  }
+}
+
+/// A step's state, for people and for programs.
+private struct StatusLines {
+  let context: Context
+  let console: Console
+  private let hasTimes: Bool
+
+  init(_ context: Context, _ console: Console, hasTimes: Bool) {
+    (self.context, self.console, self.hasTimes) = (context, console, hasTimes)
+  }
+
+  func printSilence(since heard: UnixTime, _ steps: [StepID]) throws {
+    let now = context.clocks.wall()
+    let begin = hasTimes ? "\(timeOfDay(now))  " : ""
+    console.progress.clear()
+    for step in steps {
+      try console.isJSON
+        ? console.result([
+          "time_s": .rounded(Double(now.microseconds) / 1e6, places: 3), "step": .string(step.description),
+          "position": .null, "phase": "no_answer", "fault": .null,
+          "since_s": .rounded(Double(heard.microseconds) / 1e6, places: 3),
+        ])
+        : console.result(
+          "\(begin)\(step.description.aligned(to: 8)) no answer since \(moment(heard, now))")
+    }
+  }
+
+  /// A time of day, with the date if it is not today.
+  private func moment(_ time: UnixTime, _ now: UnixTime) -> String {
+    let (then, today) = (dateAndTime(time.microseconds / 1_000_000), dateAndTime(now.microseconds / 1_000_000))
+    return then.prefix(10) == today.prefix(10) ? String(timeOfDay(time).prefix(8)) : then
+  }
+
+  func print(_ statement: Statement) throws {
+    let now = context.clocks.wall()
+    console.progress.clear()
+    if console.isJSON {
+      try console.result(
+        .object(
+          [
+            .init("time_s", .rounded(Double(now.microseconds) / 1e6, places: 3)),
+            .init("step", .string(statement.step.description)),
+            .init("position", .string(statement.position.rawValue)),
+            .init("phase", .string(statement.phase.rawValue)),
+            .init("fault", statement.fault.map { .string($0.rawValue) } ?? .null),
+          ] + (statement.watch.map { [.init("watch", .string($0.rawValue))] } ?? [])))
+    } else {
+      let state =
+        switch statement.phase {
+        case .idle: statement.position.state
+        case .moving: "moving, was \(statement.position.state)"
+        case .fault: "\(statement.position.state); fault: \(statement.fault?.rawValue ?? "unknown")"
+        case .other(let word): "\(word), was \(statement.position.state)"
+        }
+      let time = hasTimes ? "\(timeOfDay(now))  " : ""
+      let road = statement.watch.map { "; traffic \($0.rawValue)" } ?? ""
+      try console.result("\(time)\(statement.step.description.aligned(to: 8)) \(state)\(road)")
+    }
+  }
+}
+
+/// When a vehicle last answered this user's `status`: the modification time of an empty file.
+private struct LastAnswer {
+  private let path: String
+
+  init?(of vehicle: UUID, _ folders: ConfigurationFolders) {
+    guard let state = folders.state else { return nil }
+    path = "\(state)/answered/\(vehicle)"
+  }
+
+  var time: UnixTime? {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return nil }
+    return UnixTime(microseconds: Int64(status.st_mtim.tv_sec) * 1_000_000 + Int64(status.st_mtim.tv_nsec) / 1000)
+  }
+
+  /// A convenience: if this cannot be recorded, a later run says nothing.
+  func note(_ time: UnixTime) {
+    guard (try? Files.createFolder(Files.parent(of: path), mode: 0o700)) != nil,
+      let file = try? Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)
+    else { return }
+    let (seconds, rest) = time.microseconds.quotientAndRemainder(dividingBy: 1_000_000)
+    let stamp = timespec(tv_sec: time_t(seconds), tv_nsec: Int(rest) * 1000)
+    futimens(file.number, [stamp, stamp])
+  }
+}
+
+extension Statement {
+  /// What the vehicle knows of the road, if it reported it.
+  fileprivate var watch: Watch? {
+    if case .challenge(let challenge)? = answer?.outcome { challenge.watch } else { nil }
+  }
+
+  fileprivate func hasState(of other: Statement) -> Bool {
+    (position, phase, fault) == (other.position, other.phase, other.fault)
+  }
+}

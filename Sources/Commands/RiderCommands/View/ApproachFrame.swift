@@ -1,0 +1,123 @@
+import CommandParts
+import Domain
+import Ranging
+import Terminal
+
+/// A decision, drawn for a rider who walks up to the vehicle.
+///
+///     title
+///     the vehicle from above, its steps and the rider
+///     what is heard of each step
+///     how sure it is
+///     what to do next, or what becomes of the command
+///     the keys
+///
+/// Color never carries information alone. If there is little room, the picture is left out first, and the advice last.
+struct ApproachFrame {
+  private let report: LocationReport
+  private let size: Screen.Size
+  private let glyphs: Glyphs
+  private let style: (String, Console.Style) -> String
+  private let news: String?
+  private let keys: String?
+
+  /// - Parameters:
+  ///   - news: replaces the advice.
+  ///   - keys: what the keys do; nil if there are none.
+  ///   - style: adds the attributes of a style to a text, if they are wanted.
+  init(
+    _ report: LocationReport, news: String? = nil, keys: String? = nil, size: Screen.Size, glyphs: Glyphs,
+    style: @escaping (String, Console.Style) -> String
+  ) {
+    self.report = report
+    self.news = news
+    self.keys = keys
+    self.size = size
+    self.glyphs = glyphs
+    self.style = style
+  }
+
+  private var location: Location { report.location }
+  /// One column stays free at each side.
+  private var width: Int { max(1, size.columns - 2) }
+
+  /// At most as many lines as there are rows, each shorter than a row.
+  var lines: [String] {
+    let steps = stepLines
+    // With so little room that nothing else is shown, the keys are useless.
+    let keys = size.rows - steps.count > 3 ? self.keys.map { [indented(style(text($0), .dim))] } ?? [] : []
+    let spare = size.rows - steps.count - keys.count - 3
+    if spare < 0 { return ((spare == -1 ? steps : []) + [confidence, advice]).suffix(size.rows) }
+
+    // If there is little room, the picture has no empty lines around it.
+    let picture = VehiclePicture(
+      location, rows: spare < VehiclePicture.leastRows + 5 ? spare : spare - 3, columns: width, glyphs: glyphs)
+    let used = picture?.rows ?? 0
+    var gaps = spare - used
+    func gap() -> [String] {
+      gaps -= 1
+      return gaps < 0 ? [] : [""]
+    }
+    var lines = [title] + gap()
+    if let picture { lines += picture.lines(style: style).map(indented) + gap() }
+    return lines + steps + gap() + [confidence, advice] + keys
+  }
+
+  // MARK: - Parts
+
+  private var title: String {
+    let time = "\(tenths(location.time)) s"
+    let room = width - time.count - 2
+    guard room > 0 else { return indented(text(time)) }
+    return indented(style(text(report.vehicle.name, in: room).aligned(to: room), .strong) + "  " + style(time, .dim))
+  }
+
+  /// A line for each step, with as many columns as fit.
+  private var stepLines: [String] {
+    let name = min(location.readings.map { $0.step.id.description.count }.max() ?? 0, max(5, width - 35))
+    // From left to right. The column with the highest rank is left out first.
+    let columns: [(rank: Int, width: Int, isNumber: Bool, text: (Location.Reading) -> String)] = [
+      (0, 1, false, { String(report.mark(of: $0)) }),
+      (0, name, false, { text($0.step.id.description, in: name) }),
+      (1, 9, false, { $0.zone.column }),
+      (2, 7, true, { $0.distance.map { "\(tenths($0.metres)) m" } ?? "-" }),
+      (4, 15, false, { $0.distance.map { "(\(tenths($0.low)) to \(tenths($0.high)) m)" } ?? "" }),
+      (6, 8, true, { $0.rssi.map { "\($0) dBm" } ?? "-" }),
+      (5, 11, true, { "\($0.packets) packets" }),
+      (3, 11, true, { $0.age.map { "\(tenths($0)) s ago" } ?? "not heard" }),
+    ]
+    let shown = (0...6).last { rank in
+      columns.filter { $0.rank <= rank }.map { $0.width + 1 }.reduce(-1, +) <= width
+    }
+    return location.readings.map { reading in
+      let line = columns.filter { $0.rank <= shown ?? 0 }
+        .map { $0.text(reading).aligned(to: $0.width, right: $0.isNumber) }.joined(separator: " ")
+      let kept = text(line)
+      if reading.step == location.facing { return indented(style(kept, location.isLocated ? .good : .strong)) }
+      return indented(reading.packets == 0 ? style(kept, .dim) : kept)
+    }
+  }
+
+  private var confidence: String {
+    guard let facing = location.facing else { return indented(text("? cannot tell yet which step")) }
+    let text = text(
+      location.isLocated
+        ? "\(glyphs.decided) decided: at the \(facing.id) step"
+        : "\(glyphs.leaning) leaning: towards the \(facing.id) step")
+    return indented(style(text, location.isLocated ? .good : .strong))
+  }
+
+  private var advice: String {
+    if let news { return indented(style(text("\(glyphs.arrow) \(news)"), .strong)) }
+    let advice = Advice(report)
+    let room = width - glyphs.arrow.columns - 1
+    let name = text(report.vehicle.name, in: max(1, room - advice.sentence(naming: "").columns))
+    return indented(style(text("\(glyphs.arrow) \(advice.sentence(naming: name))"), advice.style))
+  }
+
+  // MARK: - Text
+
+  private func text(_ text: String, in room: Int? = nil) -> String { glyphs.text(text, in: room ?? width) }
+
+  private func indented(_ line: String) -> String { line.isEmpty || size.columns < 3 ? line : " " + line }
+}

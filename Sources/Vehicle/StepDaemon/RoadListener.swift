@@ -1,0 +1,279 @@
+import Domain
+import Encoding
+import Geography
+import Positioning
+import StepController
+import StepdConfiguration
+import Synchronization
+import SystemIO
+import Traffic
+import TrafficFeed
+
+/// Watches the traffic feed for some time after each request. Its own thread starts stepctl-traffic and reads its
+/// frames. When stepctl-traffic ends, the thread starts it again, after half a second at first, and at most half a
+/// minute later on.
+///
+/// Frames that the loop has no time for are dropped.
+final class RoadListener: Sendable {
+  enum Event: Sendable {
+    /// The seconds since 1970 at an instant, as sent to the bridge on this connection.
+    case connected(wall: Double, at: Instant)
+    case frame(FeedFrame, at: Instant)
+    /// Nil if the watch has ended because nobody asks any more.
+    case lost(String?)
+  }
+
+  /// Where the bridge is to watch, and until when.
+  struct Wish: Sendable {
+    let until: Instant
+    let position: Coordinate
+    /// Metres.
+    let error: Double
+  }
+
+  /// The number of frames that may wait for the loop: a tick's worth of several sections.
+  private static let capacity = 8
+
+  let feed: ControllerFile.Feed
+  let events: Mailbox<Event>
+  private let wish = Mutex<Wish?>(nil)
+  private let wished: Wakeup
+  private let waiting = Atomic(0)
+  private let stop: Interruption
+  private let ended: Wakeup
+
+  /// Starts the thread.
+  init(_ feed: ControllerFile.Feed) throws {
+    self.feed = feed
+    events = try Mailbox()
+    wished = try Wakeup()
+    stop = try Interruption.manual()
+    ended = try Wakeup()
+    try DetachedThread.start { [self] in
+      run()
+      ended.signal()
+    }
+  }
+
+  /// Watches the road. A request that starts a new watch does not wait for the next retry.
+  func watch(_ road: Wish) {
+    let isNew = wish.withLock { wish in
+      defer { wish = road }
+      return wish.map { $0.until <= .now } ?? true
+    }
+    if isNew { wished.signal() }
+  }
+
+  /// Must be called for each frame that the loop has taken.
+  func taken() { waiting.subtract(1, ordering: .relaxed) }
+
+  /// Ends the thread and stepctl-traffic, and waits for that: 2 s at most.
+  func close() {
+    stop.interrupt()
+    _ = try? waitReadable([ended.number], until: .now + .seconds(2))
+  }
+
+  // MARK: - The thread
+
+  private func run() {
+    var told: String?
+    while let ready = try? waitReadable([wished.number, stop.number], until: nil), !ready[1] {
+      wished.clear()
+      var backoff = Backoff()
+      while current != nil {
+        let begun = Instant.now
+        do {
+          switch feed.address {
+          case .bridge(let host, let port, let path): try watch(host, port, path)
+          case .recording(let path): try play(path)
+          }
+          // The watch is over: nobody asks any more.
+          events.post(.lost(nil))
+        } catch let error as any Failure where error.isInterruption {
+          return
+        } catch {
+          let reason = (error as? any Failure)?.description ?? "\(error)"
+          // The same reason is not reported twice in a row.
+          let lasted = begun.duration(to: .now)
+          events.post(.lost(reason == told && lasted < Backoff.longest ? nil : reason))
+          told = reason
+          let due = Instant.now + backoff.next(afterLasting: lasted, chance: Double.random(in: 0...1))
+          guard let ready = try? waitReadable([wished.number, stop.number], until: due), !ready[1] else { return }
+          if ready[0] {
+            wished.clear()
+            backoff = Backoff()
+          }
+        }
+      }
+    }
+  }
+
+  /// The present wish; nil when its time is over.
+  private var current: Wish? {
+    wish.withLock { wish in
+      if let now = wish, now.until <= .now { wish = nil }
+      return wish
+    }
+  }
+
+  private func watch(_ host: String, _ port: UInt16, _ path: String) throws {
+    let connection = try FeedConnection(
+      host: host, port: port, path: path, feed.credentials, interruption: stop)
+    let (wall, begun) = (Double(WallClock.microseconds) / 1e6, Instant.now)
+    var isConnected = false
+    var nextLocation = begun
+    var lastFrame = begun
+    // A program that neither sends nor ends counts as lost.
+    let patience = (connecting: Duration.seconds(15), silence: Duration.seconds(5))
+    while let wish = current {
+      let now = Instant.now
+      guard begun.duration(to: now) < patience.connecting || isConnected,
+        lastFrame.duration(to: now) < patience.silence || !isConnected
+      else { throw FeedSilence(name: "\(host):\(port)") }
+      if isConnected, now >= nextLocation {
+        let time = wall + begun.duration(to: now).inSeconds
+        try connection.tell(
+          ClientLocation(time: time, position: wish.position, accuracy: wish.error, radius: feed.radius))
+        nextLocation = now + .seconds(1)
+      }
+      switch try connection.next(until: isConnected ? nextLocation : now + .seconds(1)) {
+      case .connected:
+        isConnected = true
+        lastFrame = .now
+        events.post(.connected(wall: wall, at: begun))
+      case .frame(let bytes, _, _):
+        lastFrame = .now
+        post(try FeedFrame(parsing: bytes, axes: feed.axes))
+      case nil: break
+      }
+    }
+  }
+
+  /// Plays a recording as if it happened now.
+  private func play(_ path: String) throws {
+    let lines = try Files.readRegular(path, limit: 1 << 28).split(separator: UInt8(ascii: "\n"))
+    let begun = Instant.now
+    let wall = Double(WallClock.microseconds) / 1e6
+    var first: UnixTime?
+    events.post(.connected(wall: wall, at: begun))
+    for line in lines {
+      let recorded = try RecordedFrame(parsing: Array(line), axes: feed.axes)
+      let start = first ?? recorded.received
+      first = start
+      let due = begun + .microseconds(recorded.received.microseconds - start.microseconds)
+      if try waitReadable([stop.number], until: due)[0] { throw FeedError.interrupted }
+      guard current != nil else { return }
+      var frame = recorded.frame
+      frame.time.microseconds += Int64(wall * 1e6) - start.microseconds
+      frame.bridge = nil
+      post(frame)
+    }
+    throw RecordingEnd(path: path)
+  }
+
+  private func post(_ frame: FeedFrame) {
+    guard waiting.load(ordering: .relaxed) < Self.capacity else { return }
+    waiting.add(1, ordering: .relaxed)
+    events.post(.frame(frame, at: .now))
+  }
+}
+
+private struct FeedSilence: Failure {
+  let name: String
+  var description: String { "\(name): the bridge sends nothing" }
+  var exitStatus: ExitStatus { .unavailable }
+}
+
+private struct RecordingEnd: Failure {
+  let path: String
+  var description: String { "\(path): the recording has ended" }
+  var exitStatus: ExitStatus { .noInput }
+}
+
+/// Reads the vehicle's place from gpsd as long as stepd runs, because a standing vehicle has its heading from the last
+/// drive. It reconnects when the connection is lost.
+final class ReceiverListener: Sendable {
+  enum Event: Sendable {
+    case fix(VehiclePlace.Fix?)
+    case lost(String?)
+  }
+
+  let events: Mailbox<Event>
+  private let stop: Interruption
+  private let ended: Wakeup
+
+  /// Above this speed a receiver knows its course, metres per second.
+  private static let leastSpeed = 2.0
+
+  init(_ address: HostPort) throws {
+    events = try Mailbox()
+    stop = try Interruption.manual()
+    ended = try Wakeup()
+    try DetachedThread.start { [events, stop, ended] in
+      Self.run(address, events, stop)
+      ended.signal()
+    }
+  }
+
+  func close() {
+    stop.interrupt()
+    _ = try? waitReadable([ended.number], until: .now + .seconds(2))
+  }
+
+  private static func run(_ address: HostPort, _ events: Mailbox<Event>, _ stop: Interruption) {
+    var backoff = Backoff()
+    var told: String?
+    while true {
+      let begun = Instant.now
+      do throws(GPSError) {
+        let gpsd = try GPSConnection(address, stop)
+        told = nil
+        var due = begun
+        while let ready = try? waitReadable([gpsd.descriptor, stop.number], until: nil), !ready[1] {
+          for report in try gpsd.received(at: begun.duration(to: .now).inSeconds) {
+            // Some receivers report ten times a second.
+            guard let fix = fix(report), due <= .now else { continue }
+            due = .now + .milliseconds(400)
+            events.post(.fix(fix))
+          }
+        }
+        return
+      } catch {
+        if error == .interrupted { return }
+        events.post(.lost(error.description == told ? nil : error.description))
+        told = error.description
+      }
+      let due = Instant.now + backoff.next(afterLasting: begun.duration(to: .now), chance: .random(in: 0...1))
+      if (try? waitReadable([stop.number], until: due)[0]) ?? true { return }
+    }
+  }
+
+  /// - Returns: nil for a report without a place; `.some(nil)` for a report that there is no fix.
+  private static func fix(_ report: GPSReport) -> VehiclePlace.Fix?? {
+    switch report {
+    case .fix(let fix, _):
+      guard let error = fix.accuracy else { return .some(nil) }
+      let moves = fix.speed.map { $0 >= leastSpeed } ?? false
+      return VehiclePlace.Fix(
+        position: fix.position, error: error, course: moves ? fix.course.map { $0 * .pi / 180 } : nil)
+    case .noFix: return .some(nil)
+    case .receivers, .error, .other: return nil
+    }
+  }
+}
+
+extension ControllerFile.Feed {
+  /// Reads what otherwise only a connection reads.
+  func check() throws {
+    switch address {
+    case .recording(let path):
+      let lines = try Files.readRegular(path, limit: 1 << 28).split(separator: UInt8(ascii: "\n"))
+      if let first = lines.first { _ = try RecordedFrame(parsing: Array(first), axes: axes) }
+    case .bridge:
+      _ = try ChildProcess.program("stepctl-traffic")
+      for file in [credentials.authorities, credentials.certificate, credentials.key] {
+        if let file { _ = try Files.readRegular(file) }
+      }
+    }
+  }
+}

@@ -1,0 +1,303 @@
+import Bluetooth
+import Domain
+import Encoding
+import FileFormats
+import Geography
+import MQTT
+import Positioning
+import StepController
+import StepProtocol
+import Traffic
+import TrafficFeed
+
+extension ControllerFile {
+  /// The file's text. Reading the text gives the same value, with paths relative to the reader's working folder.
+  package func render() -> String {
+    let pathsText = """
+      # A vehicle's controller. Paths are relative to this file, so the folder can be moved.
+      vehicle = \(TOMLText.quoted(vehicle))
+      # What survives a restart: written before each motion.
+      journal = \(TOMLText.quoted(journal))
+
+      """
+    return [
+      pathsText, broker.rendered, keys.rendered, policy.rendered, beaconsText, earsText, tagsText, servoText,
+      inputs.rendered, trafficGuard?.rendered ?? "", watchdog?.rendered ?? "", metricsText,
+    ].joined()
+  }
+
+  private var beaconsText: String {
+    var text = ""
+    if !beacons.isEmpty || beaconPeriod != RotatingMinor.standardPeriod {
+      text += """
+
+        [beacon]
+        # How long each minor of the steps' iBeacons lasts, 1 to 3600 seconds.
+        period_s = \(beaconPeriod)
+
+        """
+    }
+    for (id, beacon) in sortedByStep(beacons) {
+      text += """
+
+        [beacon.steps.\(id)]
+        # Private (mode 0600): what the minors are computed from.
+        secret = \(TOMLText.quoted(beacon.secret))
+
+        """
+      if let radio = beacon.radio { text += "adapter = \(TOMLText.quoted(radio.description))\n" }
+    }
+    return text
+  }
+
+  private var earsText: String {
+    sortedByStep(ears).map { id, ear in
+      """
+
+      [ears.steps.\(id)]
+      # The adapter at this step that hears riders' devices.
+      adapter = \(TOMLText.quoted(ear.radio.description))
+      # The RSSI of a usual device 1 m from it, dBm.
+      measured_power = \(ear.measuredPower)
+
+      """
+    }.joined()
+  }
+
+  private var tagsText: String {
+    guard let tagKeys else { return "" }
+    return """
+
+      [tags]
+      # Private (mode 0600): what the messages of dynamic tags are verified with.
+      keys = \(TOMLText.quoted(tagKeys))
+
+      """
+  }
+
+  private var servoText: String {
+    """
+
+    [servo]
+    # How long a step takes to its other end, and after how long a motion has failed.
+    travel_s = \(TOMLText.seconds(profile.travel))
+    limit_s = \(TOMLText.seconds(profile.limit))
+    # Where the steps stand when there is no journal yet.
+    installed = "\(installed.rawValue)"
+
+    """ + servo.rendered
+  }
+
+  private var metricsText: String {
+    guard let metrics else { return "" }
+    return """
+
+      [metrics]
+      # Counters for Prometheus.
+      file = \(TOMLText.quoted(metrics))
+
+      """
+  }
+}
+
+/// In the order of the steps' ids, so that equal values give equal texts.
+private func sortedByStep<Value>(_ values: [StepID: Value]) -> [(key: StepID, value: Value)] {
+  values.sorted { $0.key.description < $1.key.description }
+}
+
+extension ControllerFile.BrokerLogin {
+  fileprivate var rendered: String {
+    var text = """
+
+      [broker]
+      # Who the controller is to the broker. The key is private (mode 0600).
+      cert = \(TOMLText.quoted(identity.certificate))
+      key = \(TOMLText.quoted(identity.key))
+      # host, port and ca are the vehicle file's unless they stand here.
+
+      """
+    if let host { text += "host = \(TOMLText.quoted(host))\n" }
+    if let port { text += "port = \(port)\n" }
+    if let authority { text += "ca = \(TOMLText.quoted(authority))\n" }
+    return text
+  }
+}
+
+extension ControllerFile.KeyFiles {
+  fileprivate var rendered: String {
+    """
+
+    [keys]
+    # Private (mode 0600): what commands are decrypted and statements are signed with.
+    encryption = \(TOMLText.quoted(encryption))
+    signing = \(TOMLText.quoted(signing))
+    # Public: what riders' tokens are signed with.
+    operator = "\(Base64URL.encode(operatorKey.bytes))"
+
+    """
+  }
+}
+
+extension Policy {
+  fileprivate var rendered: String {
+    let proofs = ProofMethod.allCases.filter(methods.contains).map { TOMLText.quoted($0.rawValue) }
+    var text = """
+
+      [policy]
+      # The farthest a rider may be: "immediate" (below 0.5 m) or "near" (up to 3 m).
+      zone = "\(zone.rawValue)"
+      # The kinds of proof that are accepted: "beacon", "nfc", "qr", "heard".
+      proofs = [\(proofs.joined(separator: ", "))]
+
+      """
+    if needsHearing {
+      text += """
+        # The vehicle must hear the rider's device, whatever else is proved.
+        both = true
+
+        """
+    }
+    return text + """
+      # Whether identifiers that can be copied are enough: beacons that always send the same,
+      # plain tags, and codes.
+      static = \(acceptsStatic)
+      # How old a proof of presence may be, 1 to 60 seconds.
+      proof_age_s = \(TOMLText.seconds(proofAge))
+      # For how long after it was opened a step can be closed only by whoever opened it.
+      reserve_s = \(TOMLText.seconds(reserve))
+
+      """
+  }
+}
+
+extension ServoHardware {
+  fileprivate var rendered: String {
+    switch self {
+    case .simulated(let log):
+      return """
+        # "simulated" moves nothing and writes each motion to the log; "pwm" drives servos.
+        driver = "simulated"
+        log = \(TOMLText.quoted(log))
+
+        """
+    case .pwm(let pwm):
+      let text = """
+        driver = "pwm"
+        root = \(TOMLText.quoted(pwm.root))
+        frequency_hz = \(pwm.frequency)
+
+        """
+      return sortedByStep(pwm.channels).reduce(text) { text, servo in
+        text + "\n[servo.steps.\(servo.key)]\nchip = \(servo.value.chip)\n"
+          + "channel = \(servo.value.channel)\n\(servo.value.pulses.rendered)"
+      }
+    case .pca9685(let board):
+      let text = """
+        driver = "pca9685"
+        bus = \(TOMLText.quoted(board.bus))
+        address = 0x\(String(board.address, radix: 16))
+        frequency_hz = \(board.frequency)
+
+        """
+      return sortedByStep(board.channels).reduce(text) { text, servo in
+        text + "\n[servo.steps.\(servo.key)]\nchannel = \(servo.value.channel)\n\(servo.value.pulses.rendered)"
+      }
+    }
+  }
+}
+
+extension ControllerFile.Watchdog {
+  fileprivate var rendered: String {
+    """
+
+    [watchdog]
+    # Restarts the computer when the controller has hung for this long.
+    device = \(TOMLText.quoted(device))
+    timeout_s = \(timeout)
+
+    """
+  }
+}
+
+extension Inputs {
+  fileprivate var rendered: String {
+    func line(_ key: String, _ sensor: SensorID) -> String {
+      guard let wiring = wirings[sensor] else { return "" }
+      let source = TOMLText.quoted(wiring.source.text)
+      if wiring == InputWiring(wiring.source) { return "\(key) = \(source)\n" }
+      return "\(key) = { source = \(source), active_low = \(wiring.isActiveLow), debounce_ms = \(wiring.debounce) }\n"
+    }
+    var text = ""
+    if wirings[.enable] != nil { text += "\n[inputs]\n" + line("enable", .enable) }
+    for step in Set(wirings.keys.compactMap(\.step)).sorted(by: { $0.description < $1.description }) {
+      text += "\n[inputs.steps.\(step)]\n" + line("clear", .clear(step)) + line("end_open", .endOpen(step))
+      text += line("end_closed", .endClosed(step))
+    }
+    if wirings[.standing] != nil {
+      text += "\n[interlock]\n" + line("standing", .standing)
+      text += "moving = \"\(interlock.onMoving.rawValue)\"\n"
+      text += "lost = \"\(interlock.countsLostAsMoving ? "moving" : "standing")\"\n"
+    }
+    return text
+  }
+}
+
+extension ControllerFile.Guard {
+  fileprivate var rendered: String {
+    func line(_ key: String, _ value: String?) -> String { value.map { "\(key) = \($0)\n" } ?? "" }
+    var text = """
+
+      [guard]
+      # A traffic feed: no step opens while something on the road comes towards it.
+      feed = \(TOMLText.quoted(feed.address.description))
+
+      """
+    text += line("ca", feed.credentials.authorities.map(TOMLText.quoted))
+    text += line("cert", feed.credentials.certificate.map(TOMLText.quoted))
+    text += line("key", feed.credentials.key.map(TOMLText.quoted))
+    text += line("radius_m", TOMLText.number(feed.radius))
+    text += line("axes", TOMLText.quoted(feed.axes.rawValue))
+    text += """
+      # Whether a step opens while the guard cannot see the road: "allow" or "refuse".
+      blind = "\(refusesBlind ? "refuse" : "allow")"
+      # Where the vehicle is: "fixed", "gpsd", or "feed", where its own box is looked for.
+
+      """
+    let place = isInFeed ? Place.feed : receiver == nil ? .fixed : .gpsd
+    text +=
+      line("place", TOMLText.quoted(place.rawValue)) + line("gpsd", receiver.map { TOMLText.quoted($0.description) })
+    func degrees(_ radians: Double) -> String { TOMLText.number((radians * 180 / .pi * 1e6).rounded() / 1e6) }
+    switch source {
+    case .given(let position, let error, let heading):
+      text += line("latitude", TOMLText.number(position.latitude))
+      text += line("longitude", TOMLText.number(position.longitude))
+      if !isInFeed { text += line("heading_deg", degrees(heading)) }
+      text += line("error_m", TOMLText.number(error))
+    case .receiver(let heading): text += line("heading_deg", heading.map(degrees))
+    }
+    text += line("length_m", TOMLText.number(length)) + line("width_m", TOMLText.number(width))
+    for (id, span) in sortedByStep(steps) {
+      text += """
+
+        [guard.steps.\(id)]
+        # Where it begins and ends, metres behind the front, and how far it comes out.
+        from_m = \(TOMLText.number(span.from))
+        to_m = \(TOMLText.number(span.to))
+        reach_m = \(TOMLText.number(span.reach))
+
+        """
+    }
+    return text
+  }
+}
+
+extension ServoPulses {
+  fileprivate var rendered: String {
+    """
+    # Pulses that hold the step at its ends, 400 to 2600 µs.
+    closed_us = \(closed)
+    open_us = \(open)
+
+    """
+  }
+}
