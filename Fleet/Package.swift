@@ -41,9 +41,8 @@ let stepctl = String(Context.packageDirectory.split(separator: "/").dropLast().l
 let geography = Target.Dependency.product(name: "Geography", package: stepctl)
 /// What the vehicles and the riders' program speak, and what hands out access to them.
 let stepProtocol = Target.Dependency.product(name: "StepProtocol", package: stepctl)
-/// Its module Configuration has another name here: one of Hummingbird's packages has such a module, too.
-let operating = Target.Dependency.product(
-  name: "Operator", package: stepctl, moduleAliases: ["Configuration": "StepConfiguration"])
+/// An operator's keys, tokens and notices.
+let operating = Target.Dependency.product(name: "Operator", package: stepctl)
 
 let package = Package(
   name: "stepfleet",

@@ -3,7 +3,7 @@ import ArgumentParser
 import Domain
 import Foundation
 import NIOSSL
-import Provisioning
+import Operator
 import Store
 
 /// A backup is one SQLite database (mode 0600) with the server's tables and the files of its folder. It contains the

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Foundation
-import Provisioning
+import Operator
 import StepProtocol
 import Store
 

@@ -5,7 +5,7 @@ import Domain
 import Encoding
 import Foundation
 import Login
-import Provisioning
+import Operator
 import Store
 
 /// A server's folder.

@@ -3,7 +3,7 @@ import Encoding
 import FleetTestSupport
 import Foundation
 import Logging
-import Provisioning
+import Operator
 import StepProtocol
 import Testing
 

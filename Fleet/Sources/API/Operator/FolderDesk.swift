@@ -1,7 +1,7 @@
 import Dispatch
 package import Domain
 package import Logging
-package import Provisioning
+package import Operator
 package import StepProtocol
 import Synchronization
 import SystemIO
