@@ -37,6 +37,8 @@ let tls = Target.Dependency.product(name: "HummingbirdTLS", package: "hummingbir
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 /// The package above. SwiftPM calls it what its folder is called, and module aliases take no other name.
 let stepctl = String(Context.packageDirectory.split(separator: "/").dropLast().last!)
+// This package is called Fleet. SwiftPM takes two of one name, in any case, for one, and plans for ever.
+if stepctl.lowercased() == "fleet" { fatalError("the folder of the repository needs another name than \(stepctl)") }
 /// Places on the earth.
 let geography = Target.Dependency.product(name: "Geography", package: stepctl)
 /// What the vehicles and the riders' program speak, and what hands out access to them.

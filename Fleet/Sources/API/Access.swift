@@ -89,7 +89,7 @@ extension FleetService {
     case .taken, .failed:
       // This line is for the operator, because it names files.
       logger.error("no access", metadata: ["booking": "\(booking)", "error": "\(error)"])
-      return Problem.busy("access cannot be given at present", seconds: 5)
+      return OperatorFailure.access
     }
   }
 

@@ -118,8 +118,9 @@ extension FleetService {
       }
       try await withdraw()
       return changed
-    } catch StoreError.constraint(FleetTables.overlap) {
-      guard let longer else { throw Problem.failed }
+    } catch let error as StoreError {
+      // Only a booking that becomes longer can meet another.
+      guard error == .constraint(FleetTables.overlap), let longer else { throw error }
       throw try await taken(longer.vehicle, longer.interval, now: now)
     }
   }

@@ -1,7 +1,6 @@
 import Booking
 import Crypto
 import Encoding
-import HTTPTypes
 package import Logging
 package import Store
 package import Web
@@ -39,18 +38,20 @@ package final class FleetService: Sendable {
   /// - Returns: what was done, as text for people.
   func rotateKeys() async throws -> String {
     let done: String
-    do { done = try await desk.rotateKeys(now: clock()) } catch let error as DeskError { throw Self.refused(error) }
+    do { done = try await desk.rotateKeys(now: clock()) } catch let error as DeskError {
+      throw OperatorFailure.keys(error.description)
+    }
     try await publishToAll()
     return done
   }
 
   /// Ends a change of the operator's key, and tells the vehicles.
   func retireKey() async throws {
-    do { try await desk.retireKey(now: clock()) } catch let error as DeskError { throw Self.refused(error) }
+    do { try await desk.retireKey(now: clock()) } catch let error as DeskError {
+      throw OperatorFailure.keys(error.description)
+    }
     try await publishToAll()
   }
-
-  private static func refused(_ error: DeskError) -> Problem { Problem(.conflict, "keys", error.description) }
 
   /// Applies the effects of time: ends bookings, and removes data that nobody asks for again. Completes interrupted
   /// work.

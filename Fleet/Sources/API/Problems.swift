@@ -40,6 +40,9 @@ extension Problem {
       switch error {
       case let problem as Problem: problem
       case let refusal as FleetRefusal: Problem(refusal)
+      case OperatorFailure.admission: .busy("no vehicle can join at present", seconds: 5)
+      case OperatorFailure.access: .busy("access cannot be given at present", seconds: 5)
+      case OperatorFailure.keys(let reason): Problem(.conflict, "keys", reason)
       case let error as any HTTPResponseError where error.status.code == 404: .notFound("path")
       case let error as any HTTPResponseError where error.status.code == 413:
         Problem(.contentTooLarge, "too_large", "a body has at most \(FleetContext.maximumBody) bytes")

@@ -3,7 +3,6 @@ import Domain
 package import Geography
 import Logging
 import Store
-import Web
 
 extension FleetService {
   /// - Returns: the vehicles by name, with their bookings; without removed vehicles.
@@ -166,6 +165,6 @@ extension FleetService {
     // This line is for the operator, because it names files.
     logger.error("a vehicle has not joined", metadata: ["vehicle": "\(vehicle)", "error": "\(error)"])
     if case .taken = error { return FleetRefusal.topicTaken }
-    return Problem.busy("no vehicle can join at present", seconds: 5)
+    return OperatorFailure.admission
   }
 }

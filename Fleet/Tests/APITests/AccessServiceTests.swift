@@ -110,7 +110,7 @@ import Web
     #expect(await refused(.tooMany(until: 7)) == .tooMuchAccess(until: 7))
     #expect(await refused(.deviceRevoked) == .deviceRevoked)
     bench.desk.fail(DeskError.failed("/srv/fleet/ledger.json: damaged"))
-    await #expect(throws: Problem.busy("access cannot be given at present", seconds: 5)) {
+    await #expect(throws: OperatorFailure.access) {
       try await bench.access(to: made.id, phone)
     }
     #expect(bench.log.text.contains("ledger.json: damaged"))

@@ -2,7 +2,6 @@ import Booking
 import Domain
 import FleetTestSupport
 import Geography
-import HTTPTypes
 import StepProtocol
 import Store
 import Testing
@@ -130,7 +129,7 @@ import Web
     try await bench.service.retireKey()
     #expect(bench.desk.now.told.count == 2)
     bench.desk.fail(DeskError.failed("car is not known to have the present key"))
-    let refused = Problem(.conflict, "keys", "car is not known to have the present key")
+    let refused = OperatorFailure.keys("car is not known to have the present key")
     await #expect(throws: refused) { try await bench.service.rotateKeys() }
     await #expect(throws: refused) { try await bench.service.retireKey() }
   }
@@ -177,7 +176,7 @@ import Web
     bench.desk.fail(DeskError.taken("/srv/fleet/operator/vehicles/car"))
     #expect(await refused(enrolment(code)) == .topicTaken)
     bench.desk.fail(DeskError.failed("/srv/fleet/operator: no space left"))
-    await #expect(throws: Problem.busy("no vehicle can join at present", seconds: 5)) {
+    await #expect(throws: OperatorFailure.admission) {
       try await bench.service.enrol(enrolment(code))
     }
     // The operator reads why, in the log.

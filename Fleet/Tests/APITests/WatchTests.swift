@@ -43,6 +43,9 @@ import Web
     #expect(Problem(Unknown() as any Error) == .failed)
     #expect(Problem(StoreError.statement("SELECT") as any Error) == .failed)
     #expect(Problem(StoreError.unconfirmed("lost") as any Error) == .failed)
+    #expect(Problem(OperatorFailure.admission).detail == "no vehicle can join at present")
+    #expect(Problem(OperatorFailure.access).headers[.retryAfter] == "5")
+    #expect(Problem(OperatorFailure.keys("why")) == Problem(.conflict, "keys", "why"))
     let busy = Problem.busy("the database cannot be used at present", seconds: 5)
     #expect(Problem(StoreError.unavailable("/srv/fleet: full") as any Error) == busy)
     #expect(Problem(StoreError.disturbed as any Error) == busy)
@@ -64,7 +67,7 @@ import Web
     #expect(failed.status == 503 && failed.headers[.retryAfter] == "5" && !failed.text.contains("/srv"))
     #expect(bench.log.text.contains("error: failed error=the database cannot be used: /srv: full"))
     let log = bench.log.text.split(separator: "\n").filter { $0.hasPrefix("error") }.count
-    for error in [Problem.busy("later"), FleetRefusal.outOfService] as [any Error] {
+    for error in [Problem.busy("later"), FleetRefusal.outOfService, OperatorFailure.access] as [any Error] {
       _ = try await bench.ask(.get, "/fails", router: router(Metrics(), error))
     }
     #expect(bench.log.text.split(separator: "\n").filter { $0.hasPrefix("error") }.count == log)

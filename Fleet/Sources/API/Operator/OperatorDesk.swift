@@ -71,6 +71,14 @@ package enum DeskError: Error, Equatable, CustomStringConvertible {
   }
 }
 
+/// What the operator could not do. What others are told of it names no file.
+enum OperatorFailure: Error, Equatable {
+  /// Admit a vehicle, or give access: it can be asked again.
+  case admission, access
+  /// Change its key. The operator may read why.
+  case keys(String)
+}
+
 /// The request of a vehicle that joins. The vehicle has made its private keys, and keeps them.
 package struct Enrolment: Sendable {
   package let code: String

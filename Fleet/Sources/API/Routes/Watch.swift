@@ -19,7 +19,7 @@ package struct Watch: RouterMiddleware {
     do { response = try await next(request, context) } catch {
       let problem = Problem(error)
       // A refusal is no failure of the server, even with status 503. Strangers can cause refusals.
-      let isIntended = error is FleetRefusal || error is Problem && problem != .failed
+      let isIntended = error is FleetRefusal || error is OperatorFailure || error is Problem && problem != .failed
       if problem.status.code >= 500, !isIntended {
         context.logger.error("failed", metadata: ["error": "\(error)"])
       }
