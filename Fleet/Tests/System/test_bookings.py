@@ -263,8 +263,9 @@ def test_a_device_stays_revoked_and_another_key_lets_its_owner_in_again(stored, 
     rider.access = tokens["access_token"]
     made = rider.books(parked[0], moment(0.1), moment(2)).json()
     # It has no token, of which the operator's ledger would know.
-    revoked = stored.types("revoke", "--device", device.key.thumbprint()).stdout
-    assert revoked == "0 tokens revoked, 1 login ended; the device gets no access any more with this key\n"
+    revoked = stored.types("revoke", "--device", device.key.thumbprint())
+    said = "0 tokens revoked, 1 login ended; the device gets no access any more with this key\n"
+    assert revoked.stdout == said, revoked
     problem(asked(rider, made, "access", json={"request": device.request}), 409, "device_revoked")
     refused = rider.refresh(tokens["refresh_token"])
     assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant"), refused.text
