@@ -37,13 +37,14 @@ let tls = Target.Dependency.product(name: "HummingbirdTLS", package: "hummingbir
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 /// The package above. SwiftPM calls it what its folder is called, and module aliases take no other name.
 let stepctl = String(Context.packageDirectory.split(separator: "/").dropLast().last!)
+// This package is called Fleet. SwiftPM takes two of one name, in any case, for one, and plans for ever.
+if stepctl.lowercased() == "fleet" { fatalError("the folder of the repository needs another name than \(stepctl)") }
 /// Places on the earth.
 let geography = Target.Dependency.product(name: "Geography", package: stepctl)
 /// What the vehicles and the riders' program speak, and what hands out access to them.
 let stepProtocol = Target.Dependency.product(name: "StepProtocol", package: stepctl)
-/// Its module Configuration has another name here: one of Hummingbird's packages has such a module, too.
-let operating = Target.Dependency.product(
-  name: "Operator", package: stepctl, moduleAliases: ["Configuration": "StepConfiguration"])
+/// An operator's keys, tokens and notices.
+let operating = Target.Dependency.product(name: "Operator", package: stepctl)
 
 let package = Package(
   name: "stepfleet",
@@ -65,8 +66,8 @@ let package = Package(
     library("CPostgres", pkgConfig: "libpq", "libpq-dev"),
     library("CSodium", pkgConfig: "libsodium", "libsodium-dev"),
 
-    // What a booking is, and which are possible: values, no I/O and no clock.
-    module("Booking", [stepProtocol]),
+    // What is allowed: bookings, changes, access, vehicles. Values, no I/O and no clock.
+    module("Booking", [stepProtocol, geography]),
     // Where everything is kept: one contract, SQLite and PostgreSQL.
     module("Store", [.product(name: "GRDB", package: "GRDB.swift"), "CPostgres", logging]),
     // What every route has to do: problems, bodies, who is asking.
@@ -83,7 +84,8 @@ let package = Package(
     .executableTarget(
       name: "stepfleet",
       dependencies: [
-        "API", "Login", "Web", "Store", stepProtocol, geography, operating, crypto, hummingbird, tls, nio, lifecycle,
+        "API", "Booking", "Login", "Web", "Store", stepProtocol, geography, operating, crypto, hummingbird, tls, nio,
+        lifecycle,
         logging,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -91,12 +93,18 @@ let package = Package(
       ],
       path: "Sources/stepfleet", exclude: ["stepfleet.service"], swiftSettings: swiftSettings),
 
-    tests("BookingTests", ["Booking", stepProtocol]),
+    tests("BookingTests", ["Booking", stepProtocol, geography]),
     // What tests of several modules share.
     .target(
       name: "FleetTestSupport", dependencies: ["Store"], path: "Tests/Support", swiftSettings: swiftSettings),
     tests("StoreTests", ["Store", "FleetTestSupport"]),
-    tests("WebTests", ["Web"]),
+    tests("WebTests", ["Web", stepProtocol, hummingbird, httpTypes, nio]),
+    tests(
+      "APITests",
+      [
+        "API", "Booking", "Store", "Login", "Web", "FleetTestSupport", stepProtocol, geography, operating, hummingbird,
+        httpTypes, nio, .product(name: "NIOEmbedded", package: "swift-nio"), logging,
+      ]),
     tests("LoginTests", ["Login", "FleetTestSupport", "Web", "Store", stepProtocol, crypto, hummingbird]),
   ]
 )

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A private PostgreSQL for tests, reached by a socket in its own folder alone: postgres.sh start|stop FOLDER, and
-# postgres.sh database FOLDER NAME. Prints the address. As root it runs as the user postgres: it refuses to be root.
+# postgres.sh database FOLDER NAME [TEMPLATE]: a new database, or a copy of one that nobody uses. Prints the address. As root it runs as the user postgres: it refuses to be root.
 set -euo pipefail
 bin=$(find /usr/lib/postgresql -maxdepth 2 -name bin 2>/dev/null | sort -V | tail -n 1)
 if [[ -z $bin ]]; then
@@ -27,7 +27,7 @@ start)
   url postgres
   ;;
 database)
-  psql -q "$(url postgres)" -c "CREATE DATABASE $3"
+  psql -q "$(url postgres)" -c "CREATE DATABASE $3${4:+ TEMPLATE $4}"
   url "$3"
   ;;
 stop) "${as[@]}" "$bin/pg_ctl" -D "$folder/data" -m immediate stop >/dev/null ;;

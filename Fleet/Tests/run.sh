@@ -1,33 +1,91 @@
 #!/usr/bin/env bash
-# Checks the fleet's server and ends with what was found: `make test-fleet`. Without PostgreSQL what needs it is skipped.
+# Checks the fleet's server and ends with a line that counts. Without PostgreSQL what needs it is skipped.
+# `run.sh modules` builds what tests need, and runs the module tests and the test of the API's document.
+# `run.sh` runs everything: with stepctl, stepd, real databases and brokers, and the demonstration: `make test-fleet`.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 export STEPCTL_STRICT=1 PYTHONDONTWRITEBYTECODE=1
-status=0
-
-for product in stepctl stepd; do swift build --quiet --product "$product" || exit; done
-swift build --quiet --package-path Fleet --build-tests || exit
-STEPCTL_BIN_DIR=$(swift build --show-bin-path)
-STEPFLEET_BIN_DIR=$(swift build --package-path Fleet --show-bin-path)
-export STEPCTL_BIN_DIR STEPFLEET_BIN_DIR
+case ${1-} in
+'') if ! swift build --quiet --product stepctl || ! swift build --quiet --product stepd; then exit 1; fi ;;
+modules) ;;
+*)
+  echo 'usage: run.sh [modules]' >&2
+  exit 64
+  ;;
+esac
 
 folder=$(mktemp -d)
 chmod 755 "$folder"
 trap 'Fleet/Tests/postgres.sh stop "$folder/cluster" 2>/dev/null; rm -rf "$folder"' EXIT
-if Fleet/Tests/postgres.sh start "$folder/cluster"; then export STEPFLEET_POSTGRES=$folder/cluster; fi
-swift test --package-path Fleet --skip-build --disable-xctest >"$folder/modules.log" 2>&1 || status=1
+passed=0 failed=0 skipped=0
+
+title() { printf '\n== %s (%d s)\n' "$1" "$SECONDS"; }
+count() { grep -oE "$2" "$1" 2>/dev/null | wc -l; }
+
+# tally FILE STATUS: adds what a runner wrote, as JUnit does, and the status that it ended with.
+tally() {
+  local failures
+  failures=$(count "$1" '<failure\b|<error\b')
+  # A runner that crashed has no failure in its file, or no file.
+  if (($2 != 0 && failures == 0)); then ((failed += 1)); fi
+  ((passed += $(count "$1" '<testcase\b') - failures - $(count "$1" '<skipped\b')))
+  ((failed += failures))
+  ((skipped += $(count "$1" '<skipped\b')))
+}
+
+# What was passed, failed and skipped so far is said, and is the end.
+finish() {
+  printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+  ((failed == 0))
+  exit
+}
+
+title 'build'
+if ! swift build --quiet --package-path Fleet --build-tests; then
+  ((failed += 1))
+  finish
+fi
+STEPFLEET_BIN_DIR=$(swift build --package-path Fleet --show-bin-path)
+export STEPFLEET_BIN_DIR
+
+title 'modules'
+if Fleet/Tests/postgres.sh start "$folder/cluster" >/dev/null; then export STEPFLEET_POSTGRES=$folder/cluster; fi
+swift test --package-path Fleet --skip-build --disable-xctest --xunit-output "$folder/modules.xml" >"$folder/modules.log" 2>&1
+status=$?
 awk '/^(◇|✔|\[)/ { shown = 0 } /^(✘|↳|➜|error|fatal|Fatal|✔ Test run)/ { shown = 1 } shown' "$folder/modules.log"
+# The name in the file has the kind of the tests before its end.
+tally "$(find "$folder" -name 'modules*.xml' -size +0 | head -n 1)" "$status"
+
 programs=(
-  Fleet/.build/venv/bin/python -m pytest -q -rs -o "cache_dir=$folder/pytest" -c Fleet/Tests/pytest.ini Fleet/Tests/System
+  Fleet/.build/venv/bin/python -m pytest -q -rs -o "cache_dir=$folder/pytest" -c Fleet/Tests/pytest.ini
 )
-# Most of these wait for most of the time: a worker more than there are cores. What fails beside all others runs again, alone.
-if ! "${programs[@]}" --numprocesses $(($(nproc) + 1)); then
-  "${programs[@]}" -v --last-failed --last-failed-no-failures none || status=1
+if [[ ${1-} == modules ]]; then
+  title 'document'
+  "${programs[@]}" --junit-xml "$folder/document.xml" Fleet/Tests/System/test_document.py
+  tally "$folder/document.xml" $?
+  finish
 fi
+
+STEPCTL_BIN_DIR=$(swift build --show-bin-path)
+export STEPCTL_BIN_DIR
+title 'programs'
+# Most of these wait for most of the time: workers more than there are cores.
+"${programs[@]}" --numprocesses $(($(nproc) * 2)) --dist worksteal --junit-xml "$folder/programs.xml" Fleet/Tests/System
+tally "$folder/programs.xml" $?
+# What fails beside all others runs again, alone, and what it does then counts. More than a few have another cause.
+failures=$(count "$folder/programs.xml" '<failure\b|<error\b')
+if ((failures > 0 && failures <= 10)); then
+  title 'programs that failed, again and alone'
+  ((failed -= failures))
+  "${programs[@]}" -v --last-failed --last-failed-no-failures none --junit-xml "$folder/again.xml" Fleet/Tests/System
+  tally "$folder/again.xml" $?
+fi
+
+title 'demonstration'
 if Fleet/Tests/Demo/demo.sh "$STEPCTL_BIN_DIR" "$STEPFLEET_BIN_DIR" >"$folder/demo.log" 2>&1; then
-  echo 'the demonstration shows what it says'
+  ((passed += 1))
 else
+  ((failed += 1))
   cat "$folder/demo.log"
-  status=1
 fi
-exit "$status"
+finish

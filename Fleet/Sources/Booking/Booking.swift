@@ -33,7 +33,7 @@ package struct Booking: Sendable, Equatable {
 
   /// The validity of a token that is issued now: from the booking's begin to 15 minutes after its end, but at most 24
   /// hours from now.
-  package func validity(at now: Int64) throws(BookingProblem) -> Range<Int64> {
+  package func validity(at now: Int64) throws(FleetRefusal) -> Range<Int64> {
     guard state(at: now).isOpen else { throw .over }
     let end = min(interval.end + BookingRules.grace, now + BookingRules.maximumAccess)
     guard end > interval.begin else { throw .tooEarly(from: interval.begin - BookingRules.maximumAccess + 1) }
@@ -41,7 +41,7 @@ package struct Booking: Sendable, Equatable {
   }
 
   /// The booking with another end.
-  package func extended(to end: Int64, now: Int64) throws(BookingProblem) -> Booking {
+  package func extended(to end: Int64, now: Int64) throws(FleetRefusal) -> Booking {
     guard state(at: now).isOpen else { throw .over }
     guard end >= interval.begin else { throw .backwards }
     guard end > now else { throw .past }
@@ -51,8 +51,11 @@ package struct Booking: Sendable, Equatable {
     return booking
   }
 
+  /// Until when access may last now that the booking is as it is: what lasts longer is withdrawn.
+  package func accessLimit(at now: Int64) -> Int64 { written.isOpen ? interval.end + BookingRules.grace : now }
+
   /// No effect if it is already cancelled.
-  package func cancelled(now: Int64) throws(BookingProblem) -> Booking {
+  package func cancelled(now: Int64) throws(FleetRefusal) -> Booking {
     switch state(at: now) {
     case .cancelled: return self
     case .ended, .expired: throw .over
@@ -65,7 +68,7 @@ package struct Booking: Sendable, Equatable {
   }
 
   /// No effect if it has already ended. The vehicle is free from now on.
-  package func ended(now: Int64) throws(BookingProblem) -> Booking {
+  package func ended(now: Int64) throws(FleetRefusal) -> Booking {
     switch state(at: now) {
     case .ended: return self
     case .cancelled, .expired: throw .over
@@ -78,44 +81,4 @@ package struct Booking: Sendable, Equatable {
       return booking
     }
   }
-}
-
-/// The operator's setting for a vehicle.
-package enum Service: String, Sendable {
-  case inService = "in_service"
-  case suspended
-  case removed
-}
-
-/// A vehicle's state in the words of the Mobility Data Specification 2.0.
-package enum VehicleState: String, Sendable {
-  case available, reserved
-  case onTrip = "on_trip"
-  case nonOperational = "non_operational"
-  case removed
-
-  /// - Parameter present: the state of the current booking; nil for none.
-  package init(_ service: Service, present: BookingState?) {
-    switch (service, present) {
-    case (.removed, _): self = .removed
-    case (.suspended, _): self = .nonOperational
-    case (.inService, .active): self = .onTrip
-    case (.inService, .booked): self = .reserved
-    case (.inService, .ended), (.inService, .cancelled), (.inService, .expired), (.inService, nil): self = .available
-    }
-  }
-}
-
-/// What happened to a vehicle, in the words of the Mobility Data Specification 2.0 (car share).
-package enum FleetEvent: String, Sendable {
-  case providerDropOff = "provider_drop_off"
-  case maintenance
-  case maintenanceEnd = "maintenance_end"
-  case decommissioned
-  case reservationStart = "reservation_start"
-  case reservationStop = "reservation_stop"
-  case customerCancellation = "customer_cancellation"
-  case providerCancellation = "provider_cancellation"
-  case tripStart = "trip_start"
-  case tripEnd = "trip_end"
 }

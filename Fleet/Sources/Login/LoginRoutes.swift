@@ -53,15 +53,14 @@ extension LoginService {
       Response(json: ["version": .string(settings.termsVersion), "text": .string(settings.terms)])
     }
     router.post("/v1/accounts") { [self] request, context in
-      let body = try await Body(of: request, members: ["email", "password", "terms"])
+      let form = try await NewAccountForm(Body(of: request, members: NewAccountForm.members))
       try await createAccount(
-        email: body.string("email"), password: body.string("password", limit: 1024), terms: body.string("terms"),
-        from: network(context))
+        email: form.email, password: form.password, terms: form.terms, from: network(context))
       return Response(.accepted, json: [:])
     }
     router.post("/v1/accounts/confirm") { [self] request, context in
-      let body = try await Body(of: request, members: ["email", "code"])
-      try await confirmAccount(email: body.string("email"), code: body.string("code"), from: network(context))
+      let form = try await ConfirmationForm(Body(of: request, members: ConfirmationForm.members))
+      try await confirmAccount(email: form.email, code: form.code, from: network(context))
       return Response(status: .noContent)
     }
     router.post("/v1/accounts/password") { [self] request, context in
@@ -79,7 +78,7 @@ extension LoginService {
     router.get("/v1/account") { [self] request, _ in
       let (session, _) = try await session(of: request)
       return try await Response(
-        json: account(session.account).json(sessions: store.sessions(of: session.account)))
+        json: .object(account(session.account).members(sessions: store.sessions(of: session.account))))
     }
     router.get("/v1/account/export") { [self] request, _ in
       try await Response(json: export(session(of: request).session.account))
@@ -89,10 +88,10 @@ extension LoginService {
       return Response(status: .noContent)
     }
     router.post("/v1/account/password") { [self] request, _ in
-      let body = try await Body(of: request, members: ["current", "password"])
+      let body = try await Body(of: request, members: PasswordForm.members)
       let (session, _) = try await session(of: request)
-      try await changePassword(
-        of: session, from: body.string("current", limit: 1024), to: body.string("password", limit: 1024))
+      let form = try PasswordForm(body)
+      try await changePassword(of: session, from: form.current, to: form.password)
       return Response(status: .noContent)
     }
   }
@@ -104,10 +103,7 @@ extension LoginService {
     }
     router.post("/accounts/:account/role") { [self] request, context in
       let account = try await named(context)
-      let body = try await Body(of: request, members: ["role"])
-      guard let role = try Role(rawValue: body.string("role")) else {
-        throw Problem.malformed("role is \(Role.allCases.map(\.rawValue).joined(separator: ", "))")
-      }
+      let role = try await RoleForm(Body(of: request, members: RoleForm.members)).role
       try await store.setRole(role, of: account.id)
       logger.info("a role was given", metadata: ["account": "\(account.id)", "role": "\(role.rawValue)"])
       return try await Response(json: self.account(account.id).summary)

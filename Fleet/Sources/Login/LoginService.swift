@@ -606,8 +606,7 @@ package final class LoginService: Sendable {
   func export(_ id: String) async throws -> JSON {
     let account = try await account(id)
     let sessions = try await store.sessions(of: id)
-    let others = try await hooks.export(id)
-    return .object(account.json(sessions: sessions).object! + others)
+    return .object(account.members(sessions: sessions) + (try await hooks.export(id)))
   }
 
   func delete(_ id: String) async throws {
@@ -656,29 +655,4 @@ extension Problem {
 
 extension HTTPField.Name {
   static let dpop = Self("DPoP")!
-}
-
-extension Account {
-  func json(sessions: [Session]) -> JSON {
-    [
-      "id": .string(id), "email": email.map(JSON.string) ?? .null, "role": .string(role.rawValue),
-      "terms": .string(terms), "terms_accepted": .string(Timestamp(seconds: termsAccepted).description),
-      "created": .string(Timestamp(seconds: created).description),
-      "logins": .array(
-        sessions.map { session in
-          [
-            "device": .string(session.device), "since": .string(Timestamp(seconds: session.created).description),
-            "used": .string(Timestamp(seconds: session.used).description),
-          ]
-        }),
-    ]
-  }
-
-  /// For the fleet's operator.
-  var summary: JSON {
-    [
-      "id": .string(id), "email": email.map(JSON.string) ?? .null, "role": .string(role.rawValue),
-      "state": .string(state.rawValue), "created": .string(Timestamp(seconds: created).description),
-    ]
-  }
 }

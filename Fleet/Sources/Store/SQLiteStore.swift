@@ -3,12 +3,12 @@ import GRDB
 import Glibc
 import Synchronization
 
-/// A database in a file (GRDB). Only one process may use it.
+/// A database in a file (GRDB), or in memory. Only one process may use it.
 ///
 /// Writes that wait for one another are committed together. Each runs in its own savepoint, and all are answered when
 /// the common commit is on the medium. So 64 riders who book at once wait for a few disk syncs instead of 64.
 package final class SQLiteStore: Store {
-  private let pool: DatabasePool
+  private let database: any DatabaseWriter
   private let queue = DispatchQueue(label: "stepfleet.sqlite")
   private let state = Mutex(State())
 
@@ -41,16 +41,24 @@ package final class SQLiteStore: Store {
     let file = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
     guard file >= 0 else { throw StoreError.unavailable("\(path): \(String(cString: strerror(errno)))") }
     Glibc.close(file)
-    do { pool = try DatabasePool(path: path, configuration: configuration) } catch { throw StoreError(error) }
+    do { database = try DatabasePool(path: path, configuration: configuration) } catch { throw StoreError(error) }
     do {
       // GRDB sets NORMAL when it opens the writer. With NORMAL a power failure would lose the last commits.
-      try pool.writeWithoutTransaction { database in
+      try database.writeWithoutTransaction { database in
         try database.execute(sql: "PRAGMA synchronous = FULL")
         guard try Self.synchronous(database) == Self.full else {
           throw StoreError.unavailable("\(path): commits would not be durable")
         }
       }
     } catch { throw StoreError(error) }
+  }
+
+  /// A database in memory, which ends with its owner: for tests. It has one connection, so that no read runs beside a
+  /// write.
+  package init() throws {
+    var configuration = Configuration()
+    configuration.foreignKeysEnabled = true
+    do { database = try DatabaseQueue(configuration: configuration) } catch { throw StoreError(error) }
   }
 
   /// https://www.sqlite.org/pragma.html#pragma_synchronous
@@ -61,13 +69,13 @@ package final class SQLiteStore: Store {
   }
 
   /// The writer's durability setting; for tests.
-  func synchronous() async throws -> Int? { try await pool.writeWithoutTransaction(Self.synchronous) }
+  func synchronous() async throws -> Int? { try await database.writeWithoutTransaction(Self.synchronous) }
 
   package func read<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing Transaction) throws -> Result
   ) async throws -> Result {
     do {
-      return try await pool.read { database in
+      return try await self.database.read { database in
         try body(Transaction(connection: SQLiteConnection(database: database), announced: Announcements()))
       }
     } catch let error as DatabaseError { throw StoreError(error) }
@@ -120,7 +128,7 @@ package final class SQLiteStore: Store {
       var ends: [@Sendable ((any Error)?) -> Void] = []
       var failure: (any Error)?
       do {
-        try pool.writeWithoutTransaction { database in
+        try self.database.writeWithoutTransaction { database in
           try database.inTransaction(.immediate) {
             for job in jobs {
               // SQLite rolls back the whole transaction if its medium fails or is full.
@@ -154,7 +162,7 @@ package final class SQLiteStore: Store {
 
   package func defects() async throws -> [String] {
     do {
-      return try await pool.read { database in
+      return try await self.database.read { database in
         let lines = try String.fetchAll(database, sql: "PRAGMA integrity_check").filter { $0 != "ok" }
         let orphans = try GRDB.Row.fetchAll(database, sql: "PRAGMA foreign_key_check")
         return lines + orphans.map { "a row of \($0["table"] as String? ?? "?") refers to nothing" }
@@ -164,7 +172,7 @@ package final class SQLiteStore: Store {
 
   package func close() async {
     for listener in state.withLock({ Array($0.listeners.values) }) { listener.finish() }
-    try? pool.close()
+    try? database.close()
   }
 }
 

@@ -99,10 +99,10 @@ package struct Body: Sendable {
 
   /// A time in the notation of RFC 3339.
   package func time(_ name: String) throws(Problem) -> Int64 {
-    guard let time = try Timestamp(string(name)) else {
+    guard let time = try Timestamp.read(string(name)) else {
       throw .malformed("\(name) is a time as in 2027-03-01T09:30:00Z")
     }
-    return time.seconds
+    return time
   }
 }
 

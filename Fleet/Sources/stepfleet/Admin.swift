@@ -8,8 +8,8 @@ struct ServerOption: ParsableArguments {
   @Option(help: "The server's folder; else what STEPFLEET_DIR says, or /var/lib/stepfleet.")
   var dir: String?
 
-  var folder: FleetFolder {
-    FleetFolder(dir ?? ProcessInfo.processInfo.environment["STEPFLEET_DIR"] ?? "/var/lib/stepfleet")
+  var folder: ServerFolder {
+    ServerFolder(dir ?? ProcessInfo.processInfo.environment["STEPFLEET_DIR"] ?? "/var/lib/stepfleet")
   }
 
   /// Sends a request to the server that serves the folder.
@@ -22,21 +22,21 @@ struct ServerOption: ParsableArguments {
 
 /// One request over the operator's socket: HTTP/1.1, one connection per request.
 struct Admin {
-  let folder: FleetFolder
+  let folder: ServerFolder
 
-  init(_ folder: FleetFolder) { self.folder = folder }
+  init(_ folder: ServerFolder) { self.folder = folder }
 
   /// - Parameter port: the port of a server that shares the folder with others.
   static func socket(_ port: Int? = nil) -> String { port.map { "run/\($0).sock" } ?? "run/admin.sock" }
 
   /// Throws if the path is longer than SwiftNIO allows; unix(7) allows 107 bytes.
-  static func checkLength(_ path: String) throws(FleetError) {
+  static func checkLength(_ path: String) throws(ServerError) {
     guard path.utf8.count <= 103 else {
       throw .file(path, "a socket's path has at most 103 bytes; use a folder with a shorter path")
     }
   }
 
-  func ask(_ method: String, _ path: String, _ body: JSON?) throws(FleetError) -> JSON {
+  func ask(_ method: String, _ path: String, _ body: JSON?) throws(ServerError) -> JSON {
     _ = try folder.settings()
     let content = body.map { Array($0.text.utf8) } ?? []
     let head =
@@ -55,7 +55,7 @@ struct Admin {
     return json
   }
 
-  private func exchange(_ request: [UInt8]) throws(FleetError) -> [UInt8] {
+  private func exchange(_ request: [UInt8]) throws(ServerError) -> [UInt8] {
     let path = folder.path(Self.socket())
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)

@@ -3,7 +3,7 @@ import ArgumentParser
 import Domain
 import Foundation
 import NIOSSL
-import Provisioning
+import Operator
 import Store
 
 /// A backup is one SQLite database (mode 0600) with the server's tables and the files of its folder. It contains the
@@ -17,7 +17,7 @@ private enum BackupFile {
   /// Files that a server creates again: its database, its sockets, the broker's data.
   static let left = ["data", "run", "operator/data"]
 
-  static var migrations: [Migration] { FleetFolder.migrations + [migration] }
+  static var migrations: [Migration] { ServerFolder.migrations + [migration] }
 }
 
 struct Backup: AsyncParsableCommand {
@@ -30,11 +30,11 @@ struct Backup: AsyncParsableCommand {
     let folder = server.folder
     let settings = try folder.settings()
     // Reserves the name, with its mode, before the file has any private data.
-    try FleetFolder.write(file, [], mode: 0o600)
+    try ServerFolder.write(file, [], mode: 0o600)
     do {
       let source = try folder.store(settings)
       let copy = try SQLiteStore(path: file)
-      let rows = try await source.copy(to: copy, FleetFolder.migrations)
+      let rows = try await source.copy(to: copy, ServerFolder.migrations)
       try await copy.migrate(BackupFile.migrations)
       await source.close()
       // Files follow the rows, so that the operator's ledger has each token in the rows and can revoke it. They are
@@ -70,39 +70,39 @@ struct Restore: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let folder = FleetFolder(dir)
-    guard !FileManager.default.fileExists(atPath: folder.path) else { throw FleetError.inTheWay(folder.path) }
-    guard FileManager.default.fileExists(atPath: file) else { throw FleetError.missing(file) }
+    let folder = ServerFolder(dir)
+    guard !FileManager.default.fileExists(atPath: folder.path) else { throw ServerError.inTheWay(folder.path) }
+    guard FileManager.default.fileExists(atPath: file) else { throw ServerError.missing(file) }
     // SQLite writes its locks. If it cannot, it gives no reason.
-    guard access(file, R_OK | W_OK) == 0 else { throw FleetError.file(file, String(cString: strerror(errno))) }
+    guard access(file, R_OK | W_OK) == 0 else { throw ServerError.file(file, String(cString: strerror(errno))) }
     let copy: SQLiteStore
-    do { copy = try SQLiteStore(path: file) } catch { throw FleetError.damaged(file, "it is not a backup") }
+    do { copy = try SQLiteStore(path: file) } catch { throw ServerError.damaged(file, "it is not a backup") }
     guard
       try await copy.read({ !(try $0.run("SELECT 1 AS one FROM sqlite_master WHERE name = 'backup_file'").isEmpty) })
-    else { throw FleetError.damaged(file, "it is not a whole backup") }
+    else { throw ServerError.damaged(file, "it is not a whole backup") }
     let files = try await copy.read { transaction in
       try transaction.run("SELECT path, mode, content FROM backup_file").map {
         ($0.text("path"), mode_t($0.integer("mode")), $0.text("content"))
       }
     }
-    guard let kept = files.first(where: { $0.0 == FleetFolder.settings }), let text = Data(base64Encoded: kept.2)
-    else { throw FleetError.damaged(file, "it is not a whole backup") }
-    var settings = try FleetFolder.Settings(parsing: text, "\(file): \(FleetFolder.settings)")
+    guard let kept = files.first(where: { $0.0 == ServerFolder.settings }), let text = Data(base64Encoded: kept.2)
+    else { throw ServerError.damaged(file, "it is not a whole backup") }
+    var settings = try ServerFolder.Settings(parsing: text, "\(file): \(ServerFolder.settings)")
     if sqlite || database != nil { settings.database = database }
-    try FleetFolder.makeFolder(folder.path, mode: 0o755)
+    try ServerFolder.makeFolder(folder.path, mode: 0o755)
     do {
-      for (name, mode, content) in files where name != FleetFolder.settings {
+      for (name, mode, content) in files where name != ServerFolder.settings {
         guard !name.hasPrefix("/"), !name.split(separator: "/").contains(".."), let data = Data(base64Encoded: content)
-        else { throw FleetError.damaged(file, "it names a file outside the folder") }
+        else { throw ServerError.damaged(file, "it names a file outside the folder") }
         let path = folder.path(name)
         try folder.makeParents(of: name)
-        try FleetFolder.write(path, Array(data), mode: mode)
+        try ServerFolder.write(path, Array(data), mode: mode)
       }
-      try FleetFolder.makeFolder(folder.path("run"), mode: 0o700)
+      try ServerFolder.makeFolder(folder.path("run"), mode: 0o700)
       try folder.place.relocate(now: Int64(Date.now.timeIntervalSince1970))
       // Everything made here can be deleted with the folder, except a PostgreSQL database.
       let store = try folder.store(settings, isNew: true)
-      let rows = try await copy.copy(to: store, FleetFolder.migrations)
+      let rows = try await copy.copy(to: store, ServerFolder.migrations)
       await store.close()
       // After a crash `stepfleet.json` exists only if everything else does.
       sync()
@@ -123,11 +123,11 @@ struct Check: AsyncParsableCommand {
   @Argument(help: "The server's folder.") var dir: String
 
   func run() async throws {
-    let folder = FleetFolder(dir)
+    let folder = ServerFolder(dir)
     let settings = try folder.settings()
     let store = try folder.store(settings)
     var defects = try await store.defects()
-    let expected = Set(FleetFolder.migrations.map(\.name))
+    let expected = Set(ServerFolder.migrations.map(\.name))
     if try await store.migrationsMade() != expected {
       defects.append("the database is of another version of stepfleet")
     }
@@ -159,7 +159,7 @@ struct Check: AsyncParsableCommand {
     for jti in try folder.place.unknown(tokens) {
       defects.append("the operator has not issued the token \(jti), and could not revoke it")
     }
-    for jti in try await store.read({ try FleetTables.notWithdrawn(at: now, in: $0) }) {
+    for jti in try await store.read({ try AccessTable.notWithdrawn(at: now, in: $0) }) {
       defects.append("the token \(jti) should be revoked, and is not yet; `serve` tries it each minute")
     }
     await store.close()
@@ -176,12 +176,12 @@ struct Check: AsyncParsableCommand {
       defects.append("\(settings.sendmail) cannot be run, so nobody gets a code by mail: \(reason)")
     }
     for defect in defects { print(defect) }
-    guard defects.isEmpty else { throw FleetError.defects(defects.count) }
+    guard defects.isEmpty else { throw ServerError.defects(defects.count) }
     print("\(folder.path): nothing is wrong")
   }
 }
 
-extension FleetFolder {
+extension ServerFolder {
   fileprivate struct File {
     let path: String
     let mode: mode_t
@@ -194,7 +194,7 @@ extension FleetFolder {
 
   /// Everything in the folder except the files that a server creates again.
   fileprivate func files() throws -> [File] {
-    guard let names = FileManager.default.enumerator(atPath: path) else { throw FleetError.notFleet(path) }
+    guard let names = FileManager.default.enumerator(atPath: path) else { throw ServerError.notFleet(path) }
     var files: [File] = []
     for case let name as String in names {
       let attributes = names.fileAttributes ?? [:]
@@ -202,7 +202,7 @@ extension FleetFolder {
         names.skipDescendants()
       } else if attributes[.type] as? FileAttributeType == .typeRegular {
         guard let content = FileManager.default.contents(atPath: path(name)) else {
-          throw FleetError.file(path(name), "cannot be read")
+          throw ServerError.file(path(name), "cannot be read")
         }
         let mode = mode_t((attributes[.posixPermissions] as? NSNumber)?.uint32Value ?? 0o600)
         files.append(File(path: name, mode: mode, content: content))

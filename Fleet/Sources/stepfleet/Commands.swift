@@ -114,7 +114,7 @@ struct VehicleGroup: AsyncParsableCommand {
         let count = found["bookings"]?.integer ?? 0
         print("bookings that will be cancelled: \(count). To go on, type the vehicle's name:")
         guard readLine() == found["name"]?.string else {
-          throw FleetError.usage("that is not its name; nothing was changed")
+          throw ServerError.usage("that is not its name; nothing was changed")
         }
       }
       try change(server, vehicle, "removed")
@@ -190,7 +190,7 @@ struct AccountGroup: AsyncParsableCommand {
     func run() throws {
       if !yes {
         print("Everything about \(account) is deleted. The account again, to go on:")
-        guard readLine() == account else { throw FleetError.usage("that is not the account; nothing was changed") }
+        guard readLine() == account else { throw ServerError.usage("that is not the account; nothing was changed") }
       }
       _ = try server.ask("DELETE", "/accounts/\(escaped(account))")
       print("\(account): deleted")

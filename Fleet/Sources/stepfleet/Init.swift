@@ -1,6 +1,6 @@
 import ArgumentParser
 import Foundation
-import Provisioning
+import Operator
 import StepProtocol
 import Store
 
@@ -24,11 +24,11 @@ struct Init: AsyncParsableCommand {
   var database: String?
 
   func run() async throws {
-    guard FleetFolder.ports.contains(port) else { throw FleetError.usage("a port is 1 to 65535") }
-    let folder = FleetFolder(dir)
-    guard !FileManager.default.fileExists(atPath: folder.path) else { throw FleetError.inTheWay(folder.path) }
-    try FleetFolder.makeFolder(folder.path, mode: 0o755)
-    let settings: FleetFolder.Settings
+    guard ServerFolder.ports.contains(port) else { throw ServerError.usage("a port is 1 to 65535") }
+    let folder = ServerFolder(dir)
+    guard !FileManager.default.fileExists(atPath: folder.path) else { throw ServerError.inTheWay(folder.path) }
+    try ServerFolder.makeFolder(folder.path, mode: 0o755)
+    let settings: ServerFolder.Settings
     do { settings = try await fill(folder) } catch {
       try? FileManager.default.removeItem(atPath: folder.path)
       throw error
@@ -43,22 +43,22 @@ struct Init: AsyncParsableCommand {
       """)
   }
 
-  private func fill(_ folder: FleetFolder) async throws -> FleetFolder.Settings {
+  private func fill(_ folder: ServerFolder) async throws -> ServerFolder.Settings {
     let now = Int64(Date.now.timeIntervalSince1970)
     let place = try FleetOperator.create(folder.path("operator"), host: host, port: brokerPort, now: now)
-    try FleetFolder.makeFolder(folder.path("tls"), mode: 0o755)
-    try FleetFolder.makeFolder(folder.path("run"), mode: 0o700)
+    try ServerFolder.makeFolder(folder.path("tls"), mode: 0o755)
+    try ServerFolder.makeFolder(folder.path("run"), mode: 0o700)
     let (certificate, key) = try place.serverCertificate(for: host, now: now)
-    try FleetFolder.write(folder.path("tls/server.pem"), certificate + place.authorityPEM(), mode: 0o644)
-    try FleetFolder.write(folder.path("tls/server.key"), key, mode: 0o600)
-    try FleetFolder.write(
+    try ServerFolder.write(folder.path("tls/server.pem"), certificate + place.authorityPEM(), mode: 0o644)
+    try ServerFolder.write(folder.path("tls/server.key"), key, mode: 0o600)
+    try ServerFolder.write(
       folder.path("terms.txt"),
       Array("Use a vehicle only while you have booked it, and only if you may drive it.\n".utf8), mode: 0o644)
-    let settings = FleetFolder.Settings(
+    let settings = ServerFolder.Settings(
       host: host, port: port, database: database,
       mailFrom: "stepfleet@\(host.contains(":") ? "localhost" : host)", sendmail: "/usr/sbin/sendmail")
     let store = try folder.store(settings, isNew: true)
-    try await store.migrate(FleetFolder.migrations)
+    try await store.migrate(ServerFolder.migrations)
     await store.close()
     // Written last: this file marks a complete folder.
     try folder.write(settings)

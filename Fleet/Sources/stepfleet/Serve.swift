@@ -28,11 +28,11 @@ struct Serve: AsyncParsableCommand {
   var verbose = false
 
   func run() async throws {
-    let folder = FleetFolder(dir)
+    let folder = ServerFolder(dir)
     let settings = try folder.settings()
     let port = port ?? settings.port
-    guard FleetFolder.ports.contains(port) else { throw FleetError.usage("a port is 1 to 65535") }
-    try FleetFolder.makeFolder(folder.path("run"), mode: 0o700)
+    guard ServerFolder.ports.contains(port) else { throw ServerError.usage("a port is 1 to 65535") }
+    try ServerFolder.makeFolder(folder.path("run"), mode: 0o700)
     let socket = folder.path(Admin.socket(port == settings.port ? nil : port))
     try Admin.checkLength(socket)
     let lock = try FolderLock(
@@ -44,8 +44,8 @@ struct Serve: AsyncParsableCommand {
     let logger = Logger(label: "stepfleet")
     let clock: Clock = { Int64(Date.now.timeIntervalSince1970) }
     let store = try folder.store(settings)
-    try await store.migrate(FleetFolder.migrations)
-    let desk = OperatorDesk(folder.place, logger: logger, clock: clock)
+    try await store.migrate(ServerFolder.migrations)
+    let desk = FolderDesk(folder.place, logger: logger, clock: clock)
     let service = FleetService(store: store, desk: desk, logger: logger, limit: settings.bookings, clock: clock)
     let login = LoginService(
       settings: LoginSettings(

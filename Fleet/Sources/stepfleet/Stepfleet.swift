@@ -35,7 +35,7 @@ struct Stepfleet: AsyncParsableCommand {
 }
 
 /// Why a command of `stepfleet` failed.
-enum FleetError: Failure, Equatable {
+enum ServerError: Failure, Equatable {
   /// An existing folder prevents a new server.
   case inTheWay(String)
   /// The folder does not belong to a server.

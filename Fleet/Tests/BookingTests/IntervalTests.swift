@@ -17,7 +17,7 @@ private let hour: Int64 = 3600
   }
 
   @Test(arguments: [
-    (Interval(now + hour, now), BookingProblem.backwards),
+    (Interval(now + hour, now), FleetRefusal.backwards),
     (Interval(now - 301, now + hour), .past),
     (Interval(now - 200, now - 100), .past),
     (Interval(now + hour, now + hour), .tooShort),
@@ -27,7 +27,7 @@ private let hour: Int64 = 3600
     (Interval(now, now + 400 * 86_400), .tooLong),
     (Interval(now + 401 * 86_400, now + 401 * 86_400 + hour), .tooFar),
   ])
-  func `an interval that cannot be booked is refused`(_ interval: Interval, _ problem: BookingProblem) {
+  func `an interval that cannot be booked is refused`(_ interval: Interval, _ problem: FleetRefusal) {
     #expect(throws: problem) { try BookingRules.interval(interval, now: now) }
   }
 
@@ -89,20 +89,20 @@ struct SeededGenerator: RandomNumberGenerator {
     #expect(try long.validity(at: now) == now..<now + 24 * hour)
     #expect(try long.validity(at: now + 60 * hour) == now..<now + 72 * hour + 900)
     let tomorrow = Booking(Interval(now + 24 * hour, now + 26 * hour))
-    #expect(throws: BookingProblem.tooEarly(from: now + 1)) { try tomorrow.validity(at: now) }
+    #expect(throws: FleetRefusal.tooEarly(from: now + 1)) { try tomorrow.validity(at: now) }
     #expect(try tomorrow.validity(at: now + 1) == now + 24 * hour..<now + 24 * hour + 1)
-    #expect(throws: BookingProblem.over) { try Booking(interval).validity(at: now + 3 * hour) }
-    #expect(throws: BookingProblem.over) { try Booking(interval, written: .cancelled).validity(at: now) }
+    #expect(throws: FleetRefusal.over) { try Booking(interval).validity(at: now + 3 * hour) }
+    #expect(throws: FleetRefusal.over) { try Booking(interval, written: .cancelled).validity(at: now) }
   }
 
   @Test func `an end can be moved while the booking is open`() throws {
     let booking = Booking(interval)
     #expect(try booking.extended(to: now + 5 * hour, now: now).interval == Interval(now + hour, now + 5 * hour))
-    #expect(throws: BookingProblem.backwards) { try booking.extended(to: now, now: now) }
-    #expect(throws: BookingProblem.past) { try booking.extended(to: now + 90 * 60, now: now + 2 * hour) }
-    #expect(throws: BookingProblem.tooShort) { try booking.extended(to: now + hour, now: now) }
-    #expect(throws: BookingProblem.tooLong) { try booking.extended(to: now + 400 * 86_400, now: now) }
-    #expect(throws: BookingProblem.over) { try booking.extended(to: now + 9 * hour, now: now + 3 * hour) }
+    #expect(throws: FleetRefusal.backwards) { try booking.extended(to: now, now: now) }
+    #expect(throws: FleetRefusal.past) { try booking.extended(to: now + 90 * 60, now: now + 2 * hour) }
+    #expect(throws: FleetRefusal.tooShort) { try booking.extended(to: now + hour, now: now) }
+    #expect(throws: FleetRefusal.tooLong) { try booking.extended(to: now + 400 * 86_400, now: now) }
+    #expect(throws: FleetRefusal.over) { try booking.extended(to: now + 9 * hour, now: now + 3 * hour) }
   }
 
   @Test func `what is not in use is cancelled, what is in use is ended, and twice is once`() throws {
@@ -110,16 +110,16 @@ struct SeededGenerator: RandomNumberGenerator {
     let cancelled = try booking.cancelled(now: now + 2 * hour)
     #expect(cancelled.state(at: now) == .cancelled)
     #expect(try cancelled.cancelled(now: now + 9 * hour) == cancelled)
-    #expect(throws: BookingProblem.notBegun) { try booking.ended(now: now) }
-    #expect(throws: BookingProblem.over) { try booking.cancelled(now: now + 3 * hour) }
+    #expect(throws: FleetRefusal.notBegun) { try booking.ended(now: now) }
+    #expect(throws: FleetRefusal.over) { try booking.cancelled(now: now + 3 * hour) }
 
     let active = Booking(interval, hasAccess: true)
-    #expect(throws: BookingProblem.active) { try active.cancelled(now: now + 2 * hour) }
+    #expect(throws: FleetRefusal.active) { try active.cancelled(now: now + 2 * hour) }
     let ended = try active.ended(now: now + 2 * hour)
     #expect(ended.interval == Interval(now + hour, now + 2 * hour) && ended.state(at: now + 2 * hour) == .ended)
     #expect(try ended.ended(now: now + 9 * hour) == ended)
     #expect(try active.ended(now: now + hour).interval.length == 1)
-    #expect(throws: BookingProblem.over) { try cancelled.ended(now: now + 2 * hour) }
+    #expect(throws: FleetRefusal.over) { try cancelled.ended(now: now + 2 * hour) }
   }
 
   @Test func `a vehicle's state is in the words of MDS`() {

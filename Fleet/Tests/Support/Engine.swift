@@ -4,12 +4,17 @@ package import Store
 /// A kind of database that the contract is tested with.
 package enum Engine: String, Sendable, CaseIterable {
   case sqlite, postgres
+  /// SQLite without a file: for tests of rules, which need no second connection.
+  case memory
 
   /// The folder of a cluster that runs (`Tests/postgres.sh start FOLDER`).
   package static let cluster = ProcessInfo.processInfo.environment["STEPFLEET_POSTGRES"]
 
   /// Those that can be tested here.
   package static var present: [Engine] { cluster == nil ? [.sqlite] : [.sqlite, .postgres] }
+
+  /// Those on which rules are tested.
+  package static var forRules: [Engine] { cluster == nil ? [.memory] : [.memory, .postgres] }
 
   /// A new, empty database of one's own.
   package func make() throws -> TestDatabase {
@@ -18,6 +23,9 @@ package enum Engine: String, Sendable, CaseIterable {
     case .sqlite:
       let path = FileManager.default.temporaryDirectory.path + "/\(name).sqlite"
       return TestDatabase(store: try SQLiteStore(path: path), again: { try SQLiteStore(path: path) }, path: path)
+    case .memory:
+      return TestDatabase(
+        store: try SQLiteStore(), again: { throw StoreError.unavailable("it is in memory") }, path: nil)
     case .postgres:
       let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appending(path: "postgres.sh").path

@@ -66,28 +66,64 @@ def cluster(tmp_path_factory):
         yield cluster
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def stored(request, tmp_path):
-    """A server of the test's own, with either kind of database; its broker does not run."""
-    arguments = []
-    if request.param == "postgresql":
+class Templates:
+    """Servers that are made once, and copied for each test: making one takes a second, and its vehicles another two."""
+
+    def __init__(self, folder, cluster):
+        self.folder, self.cluster, self._made = folder, cluster, {}
+
+    def copy(self, kind: str, has_vehicles: bool, folder) -> Server:
+        key = kind, has_vehicles
+        if key not in self._made:
+            self._made[key] = self._make(*key)
+        template = self._made[key]
+        database = self.cluster().database(template.database) if template.database else None
+        server = template.copy(folder, database)
+        server.database = database
+        return server
+
+    def _make(self, kind: str, has_vehicles: bool) -> Server:
+        database = self.cluster().database() if kind == "postgresql" else None
+        home = self.folder / f"{kind}{'-vehicles' if has_vehicles else ''}"
+        home.mkdir()
+        server = Server(home / "fleet", *(["--database", database] if database else []))
+        server.database = database
+        if has_vehicles:
+            stepctl = Stepctl(home, Transcript())
+            with closing(server.starts()):
+                for name in ("car", "van"):
+                    made = stepctl("provision", "vehicle", home / name, "--operator", server.folder / "operator")
+                    assert made.status == 0, made
+                    added = server.types("vehicle", "add", name)
+                    assert added.returncode == 0, added
+                assert server.stops() == 0
+        return server
+
+
+@pytest.fixture(scope="session")
+def templates(request, tmp_path_factory):
+    def cluster():
         cluster = request.getfixturevalue("cluster")
         if cluster.problem:
             pytest.skip(f"no PostgreSQL: {cluster.problem}")
-        arguments = ["--database", cluster.database()]
-    with closing(Server(tmp_path / "fleet", *arguments)) as server:
-        server.database = arguments[-1] if arguments else None
+        return cluster
+
+    return Templates(tmp_path_factory.mktemp("templates"), cluster)
+
+
+# What does not depend on the database is tried with one of them. The module tests try every rule with both.
+on_sqlite = pytest.mark.parametrize("stored", ["sqlite"], indirect=True)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def stored(request, templates, tmp_path):
+    """A server of the test's own, with either kind of database; its broker does not run."""
+    with closing(templates.copy(request.param, "parked" in request.fixturenames, tmp_path / "fleet")) as server:
         yield server.starts()
 
 
 @pytest.fixture
-def parked(stored, tmp_path):
+def parked(stored):
     """The ids of two vehicles of that server, of which nothing runs."""
-    stepctl = Stepctl(tmp_path, Transcript())
-    for name in ("car", "van"):
-        made = stepctl("provision", "vehicle", tmp_path / name, "--operator", stored.folder / "operator")
-        assert made.status == 0, made
-        added = stored.types("vehicle", "add", name)
-        assert added.returncode == 0, added
     listed = json.loads(stored.types("vehicle", "list", "--json").stdout)["vehicles"]
     return [vehicle["id"] for vehicle in listed]

@@ -1,17 +1,22 @@
 """A private PostgreSQL, for the tests' time: a cluster in a folder, and a database for each server."""
 
-import itertools
 import os
 import subprocess
+import uuid
 from pathlib import Path
 
 SCRIPT = Path(__file__).parents[1] / "postgres.sh"
 
 
 class Cluster:
+    """The one that `run.sh` has started, or one of its own."""
+
     def __init__(self, folder: Path):
-        self.folder, self._numbers = folder, itertools.count()
         self.problem = None
+        shared = os.environ.get("STEPFLEET_POSTGRES")
+        self.folder, self.is_own = (Path(shared), False) if shared else (folder, True)
+        if shared:
+            return
         # Its user has to reach it, through folders that are root's.
         if os.geteuid() == 0:
             for parent in list(folder.parents)[:-2]:
@@ -20,15 +25,20 @@ class Cluster:
         if started.returncode:
             self.problem = started.stderr.strip().splitlines()[-1]
 
-    def database(self) -> str:
-        """The address of a new one."""
-        name = f"fleet_{next(self._numbers)}"
-        made = subprocess.run([SCRIPT, "database", self.folder, name], capture_output=True, text=True, timeout=60)
+    def database(self, template: str | None = None) -> str:
+        """The address of a new one, or of a copy of one that nobody uses.
+
+        - template: its address.
+        """
+        name = f"fleet_{uuid.uuid4().hex}"
+        arguments = [name] + ([template.partition("?")[0].rpartition("/")[2]] if template else [])
+        made = subprocess.run(
+            [SCRIPT, "database", self.folder, *arguments], capture_output=True, text=True, timeout=60)
         assert made.returncode == 0, made.stderr
         return made.stdout.strip()
 
     def close(self):
-        if not self.problem:
+        if self.is_own and not self.problem:
             subprocess.run([SCRIPT, "stop", self.folder], capture_output=True, timeout=60)
 
 

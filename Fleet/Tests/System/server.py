@@ -34,17 +34,33 @@ class Server:
             "init", folder, "--host", "localhost", "--port", self.port, "--broker-port", self.broker_port, *arguments,
             everywhere=False)
         assert made.returncode == 0, made
+        self._is_here()
+
+    def _is_here(self):
         self.url = f"https://localhost:{self.port}"
-        self.verify = str(folder / "operator/tls/ca.pem")
-        self.mails = folder.parent / f"{folder.name}-mails"
+        self.verify = str(self.folder / "operator/tls/ca.pem")
+        self.mails = self.folder.parent / f"{self.folder.name}-mails"
         self.mails.mkdir()
-        sendmail = folder.parent / f"{folder.name}-sendmail"
+        sendmail = self.folder.parent / f"{self.folder.name}-sendmail"
         sendmail.write_text(SENDMAIL.format(mails=self.mails))
         sendmail.chmod(0o755)
         # All riders of a test come from one network, and some book without end.
-        self.changes(sendmail=str(sendmail), burst=100_000, bookings=100_000)
-        self.logfile = folder.parent / f"{folder.name}.log"
+        self.changes(port=self.port, sendmail=str(sendmail), burst=100_000, bookings=100_000)
+        self.logfile = self.folder.parent / f"{self.folder.name}.log"
         self.process: subprocess.Popen | None = None
+
+    def copy(self, folder: Path, database: str | None) -> "Server":
+        """One that has everything of this one, which does not run, at a port of its own. Its broker cannot run.
+
+        - database: the address of a copy of the database; none if it is a file.
+        """
+        subprocess.run(["cp", "-a", self.folder, folder], check=True)
+        other = Server.__new__(Server)
+        other.folder, other.port, other.broker_port = folder, free_port(), self.broker_port
+        other._is_here()
+        if database:
+            other.changes(database=database)
+        return other
 
     def changes(self, **settings):
         file = self.folder / "stepfleet.json"

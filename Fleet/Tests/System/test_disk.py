@@ -102,9 +102,9 @@ def test_what_is_left_of_a_restore_that_was_killed_is_no_server(tmp_path):
         return time.monotonic() - began
 
     whole = restores(None)
-    for part in range(1, 25):
+    for part in range(1, 13):
         shutil.rmtree(restored)
-        restores(whole * part / 25)
+        restores(whole * part / 13)
         if not restored.exists():
             restored.mkdir()
         checked = server.types("check", restored)

@@ -15,12 +15,13 @@ from programs import wait_until
 
 # The largest crowds are for a machine that does nothing else.
 SIZES = [16, 64] + ([256] if os.environ.get("STEPFLEET_CROWD") else [])
-ROUNDS = {16: 20, 64: 5, 256: 5}
+ROUNDS = {16: 10, 64: 3, 256: 5}
 
 OVERLAPS = """
   SELECT count(*) FROM booking a JOIN booking b ON a.vehicle = b.vehicle AND a.id < b.id
   WHERE a.state IN ('booked', 'active') AND b.state IN ('booked', 'active') AND a.begins < b.ends AND b.begins < a.ends
 """
+DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
 
 
 def overlaps(server) -> int:
@@ -54,7 +55,7 @@ def test_one_wins_of_those_who_ask_two_servers(stored, parked, riders):
         pytest.skip("a file has one server")
     with closing(stored.another()) as other:
         with closing(Crowd(32, riders, [stored.url, other.url])) as crowd:
-            assert [winners(crowd, parked[0], 2 * number + 1) for number in range(10)] == [1] * 10
+            assert [winners(crowd, parked[0], 2 * number + 1) for number in range(5)] == [1] * 5
     assert overlaps(stored) == 0
 
 
@@ -62,18 +63,17 @@ def test_riders_who_want_the_same_hour_again_and_again_keep_nobody_waiting(store
     """PostgreSQL would have each of two who write what overlaps wait for the other, and then for the next who comes."""
     with ExitStack() as stack:
         other = stack.enter_context(closing(stored.another())) if stored.database else stored
-        urls, answers, crowd = [stored.url, other.url], [], [new_rider(stored) for _ in range(12)]
-        ends = time.monotonic() + 5
+        urls, answers, crowd = [stored.url, other.url], [], [new_rider(stored) for _ in range(8)]
+        ends = time.monotonic() + 3
 
         def book(rider, number):
             while time.monotonic() < ends:
-                begin = time.monotonic()
                 path, minutes = "/v1/bookings", random.uniform(0, 0.2)
                 wanted = {"vehicle": parked[0], "from": moment(1 + minutes), "to": moment(1.5 + minutes)}
                 answer = asks(rider, urls[number % 2], path, wanted)
                 if answer.status_code == 201:
                     asks(rider, urls[number % 2], f"{path}/{answer.json()['id']}/cancel")
-                answers.append((answer.status_code, time.monotonic() - begin))
+                answers.append(answer.status_code)
 
         def asks(rider, url, path, body=None):
             # The proof is for the name by which riders know both servers.
@@ -85,8 +85,10 @@ def test_riders_who_want_the_same_hour_again_and_again_keep_nobody_waiting(store
             thread.start()
         for thread in threads:
             thread.join()
-    assert {status for status, _ in answers} <= {201, 409}
-    assert len(answers) >= 12 and max(seconds for _, seconds in answers) < 5
+    assert set(answers) <= {201, 409} and len(answers) >= 8
+    # PostgreSQL finds a deadlock after a second, and ends one of the two: until then both wait.
+    if stored.database:
+        assert sql(stored.database, DEADLOCKS) == ["0"]
     assert overlaps(stored) == 0
 
 

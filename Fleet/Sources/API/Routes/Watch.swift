@@ -1,8 +1,7 @@
-import Domain
+import Booking
 import HTTPTypes
 package import Hummingbird
 import Logging
-import Store
 import Synchronization
 package import Web
 
@@ -18,9 +17,9 @@ package struct Watch: RouterMiddleware {
     let begin = ContinuousClock.now
     var response: Response
     do { response = try await next(request, context) } catch {
-      let problem = Self.problem(error)
+      let problem = Problem(error)
       // A refusal is no failure of the server, even with status 503. Strangers can cause refusals.
-      let isIntended = error is Problem && problem != .failed
+      let isIntended = error is FleetRefusal || error is OperatorFailure || error is Problem && problem != .failed
       if problem.status.code >= 500, !isIntended {
         context.logger.error("failed", metadata: ["error": "\(error)"])
       }
@@ -39,19 +38,6 @@ package struct Watch: RouterMiddleware {
     response.headers[.strictTransportSecurity] = "max-age=31536000"
     response.headers[.xContentTypeOptions] = "nosniff"
     return response
-  }
-
-  private static func problem(_ error: any Error) -> Problem {
-    switch error {
-    case let problem as Problem: problem
-    case let error as any HTTPResponseError where error.status.code == 404: .notFound("path")
-    case let error as any HTTPResponseError where error.status.code == 413:
-      Problem(.contentTooLarge, "too_large", "a body has at most \(FleetContext.maximumBody) bytes")
-    case let error as any HTTPResponseError where error.status.code < 500:
-      Problem(error.status, "malformed", error.status.reasonPhrase)
-    case StoreError.unavailable, StoreError.disturbed: .busy("the database cannot be used at present", seconds: 5)
-    default: .failed
-    }
   }
 }
 

@@ -1,12 +1,9 @@
 import Booking
-import Crypto
 import Domain
 import Encoding
 import HTTPTypes
 package import Hummingbird
-import Provisioning
 import StepProtocol
-import Store
 package import Web
 
 extension FleetService {
@@ -20,35 +17,27 @@ extension FleetService {
         json: [
           "vehicles": .array(
             try await vehicles().filter { $0.vehicle.service == .inService }.map {
-              Self.json($0.vehicle, $0.bookings, asked, now)
+              VehicleForm(vehicle: $0, bookings: $1, now: now).listed(for: asked)
             })
         ])
     }
     router.get("/v1/vehicles/:id") { [self] request, context in
       _ = try await authenticator.caller(of: request, context)
-      let (vehicle, present) = try await vehicle(context.id())
-      let json = JSON.object(vehicle.members(present?.state(at: clock())))
-      let etag = "\"\(hexadecimal(SHA256.hash(data: Array(json.text.utf8)).prefix(8)))\""
-      if let known = request.headers[.ifNoneMatch], Self.names(etag, in: known) {
-        return Response(status: .notModified, headers: [.eTag: etag])
+      let (vehicle, bookings) = try await vehicle(context.id())
+      let json = JSON.object(VehicleForm(vehicle: vehicle, bookings: bookings, now: clock()).members)
+      let etag = EntityTag(of: json)
+      if let known = request.headers[.ifNoneMatch], EntityTag.list(known)?.contains(etag) ?? true {
+        return Response(status: .notModified, headers: [.eTag: etag.text])
       }
-      return Response(json: json, headers: [.eTag: etag, .cacheControl: "private, no-cache"])
+      return Response(json: json, headers: [.eTag: etag.text, .cacheControl: "private, no-cache"])
     }
     addBookingRoutes(to: router, authenticator)
     router.post("/v1/enrolments") { [self] request, _ in
       let (name, admission) = try await enrol(Enrolment(of: request))
-      return Response(
-        .created,
-        json: [
-          "name": .string(name), "keys": .array(admission.keys.map(\.jwk)),
-          "broker": ["host": .string(admission.host), "port": .integer(Int64(admission.port))],
-          "authority": .string(String(decoding: admission.authority, as: UTF8.self)),
-          "certificate": .string(String(decoding: admission.certificate, as: UTF8.self)),
-          "ends": .string(Timestamp(seconds: admission.end).description),
-        ])
+      return Response(.created, json: admission.json(name: name))
     }
     router.get("/v1/jwks") { [self] _, _ in
-      let keys = try await desk.perform { try $0.keys() }
+      let keys = try await desk.keys()
       return Response(
         json: ["keys": .array(keys.map(Self.published))], headers: [.cacheControl: "max-age=300"])
     }
@@ -58,7 +47,7 @@ extension FleetService {
         body: .init(byteBuffer: ByteBuffer(bytes: PackageResources.openapi_json)))
     }
     router.get("/healthz") { [self] _, _ in
-      _ = try await store.read { try $0.run("SELECT 1 AS one") }
+      try await checkStore()
       return Response(json: ["status": "ok"])
     }
   }
@@ -68,7 +57,7 @@ extension FleetService {
       let caller = try await authenticator.caller(of: request, context)
       let now = clock()
       return Response(
-        json: ["bookings": .array(try await bookings(of: caller.account).map { $0.json(at: now) })])
+        json: ["bookings": .array(try await bookings(of: caller.account).map { BookingForm($0, at: now).json })])
     }
     // A body may take ten seconds. The account is checked after that, because it may have been suspended meanwhile.
     router.post("/v1/bookings") { [self] request, context in
@@ -76,13 +65,13 @@ extension FleetService {
       let caller = try await authenticator.caller(of: request, context)
       guard let vehicle = try UUID(body.string("vehicle")) else { throw Problem.malformed("vehicle is a UUID") }
       let begin = try body["from"] == nil ? clock() : body.time("from")
-      let interval = Interval(begin, try body.time("to"))
-      let answer = try await book(
-        vehicle.description, for: caller, interval, steps: Self.steps(body),
-        repeatable: Self.key(request).map { Repeatable(key: $0, body: body.bytes) })
+      let wanted = try BookingRequest(
+        vehicle: vehicle.description, Interval(begin, body.time("to")), steps: Self.steps(body))
+      let booking = try await book(
+        wanted, for: caller, repeatable: Self.key(request).map { Repeatable(key: $0, body: body.bytes) })
       return Response(
-        .created, json: answer,
-        headers: [.eTag: answer["etag"]?.string ?? "", .location: "/v1/bookings/\(answer["id"]?.string ?? "")"])
+        .created, json: booking.json,
+        headers: [.eTag: booking.etag.text, .location: "/v1/bookings/\(booking.id)"])
     }
     router.get("/v1/bookings/:id") { [self] request, context in
       let caller = try await authenticator.caller(of: request, context)
@@ -91,11 +80,12 @@ extension FleetService {
     router.patch("/v1/bookings/:id") { [self] request, context in
       let body = try await Body(of: request, members: ["to"])
       let caller = try await authenticator.caller(of: request, context)
-      guard let etag = request.headers[.ifMatch] else {
+      guard let tags = request.headers[.ifMatch] else {
         throw Problem(.preconditionRequired, "precondition_required", "If-Match has to name the booking's etag")
       }
       return answer(
-        try await change(context.id(), of: caller.account, .extend(to: body.time("to"), etag: etag)))
+        try await change(
+          context.id(), of: caller.account, .extend(to: body.time("to"), ifVersion: .init(ifMatch: tags))))
     }
     router.post("/v1/bookings/:id/cancel") { [self] request, context in
       let caller = try await authenticator.caller(of: request, context)
@@ -123,34 +113,18 @@ extension FleetService {
   }
 
   private func answer(_ booking: FleetBooking) -> Response {
-    Response(json: booking.json(at: clock()), headers: [.eTag: booking.etag])
-  }
-
-  /// - Parameter asked: the interval for which to say whether the vehicle is free; nil for none.
-  private static func json(_ vehicle: FleetVehicle, _ bookings: [Booking], _ asked: Interval?, _ now: Int64) -> JSON {
-    let present = bookings.first { $0.interval.begin <= now && now < $0.interval.end }
-    var members = vehicle.members(present?.state(at: now))
-    if let asked {
-      let taken = bookings.map(\.interval)
-      let isFree = !taken.contains(where: asked.overlaps)
-      members.append(.init("free", .bool(isFree)))
-      if !isFree {
-        // Somebody may ask for thousands of years.
-        let next = BookingRules.next(asked, among: taken).filter { $0.end <= Timestamp.latest }
-        members.append(.init("next", .array(next.map(\.json))))
-      }
-    }
-    return .object(members)
+    let form = BookingForm(booking, at: clock())
+    return Response(json: form.json, headers: [.eTag: form.etag.text])
   }
 
   /// The query's `from` and `to`: both or neither.
   private static func interval(_ request: Request) throws(Problem) -> Interval? {
     func time(_ name: String) throws(Problem) -> Int64? {
       guard let text = request.uri.queryParameters[Substring(name)] else { return nil }
-      guard let time = Timestamp(text) else {
+      guard let time = Timestamp.read(text) else {
         throw .malformed("\(name) is a time as in 2027-03-01T09:30:00Z")
       }
-      return time.seconds
+      return time
     }
     switch (try time("from"), try time("to")) {
     case (nil, nil): return nil
@@ -190,30 +164,32 @@ extension FleetService {
   }
 }
 
-extension FleetService.Enrolment {
+extension Enrolment {
   fileprivate init(of request: Request) async throws {
     let body = try await Body(
       of: request, members: ["code", "name", "id", "topic", "steps", "keys", "certificate_request"])
-    code = try body.string("code")
-    name = try body.optionalString("name")
+    let code = try body.string("code")
+    let name = try body.optionalString("name")
     guard let id = try UUID(body.string("id")) else { throw Problem.malformed("id is a UUID") }
     guard let topic = try TopicPrefix(body.string("topic")) else {
       throw Problem.malformed("topic cannot begin MQTT topics of a vehicle")
     }
-    guard let steps = FleetVehicle.steps(body["steps"] ?? nil) else {
+    guard let steps = body["steps"].flatMap([Step].init(json:)) else {
       throw Problem.malformed("steps is a list of 1 to 16 objects with id, side and major")
     }
     guard let keys = body["keys"], let encryption = keys["encryption"], let signing = keys["signing"] else {
       throw Problem.malformed("keys has encryption and signing")
     }
+    let (encryptionKey, statementKey): (EncryptionKey, VerificationKey)
     do {
-      encryptionKey = try EncryptionKey(jwk: encryption)
-      statementKey = try VerificationKey(jwk: signing)
+      (encryptionKey, statementKey) = (try EncryptionKey(jwk: encryption), try VerificationKey(jwk: signing))
     } catch { throw Problem.malformed("keys: \(error)") }
     guard let certificateRequest = Base64URL.decode(try body.string("certificate_request", limit: 2048)) else {
       throw Problem.malformed("certificate_request is base64url")
     }
-    (self.id, self.topic, self.steps, self.certificateRequest) = (id, topic, steps, certificateRequest)
+    self.init(
+      code: code, name: name, id: id, topic: topic, steps: steps, encryptionKey: encryptionKey,
+      statementKey: statementKey, certificateRequest: certificateRequest)
   }
 }
 

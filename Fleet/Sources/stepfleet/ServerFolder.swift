@@ -1,10 +1,11 @@
 import API
+import Booking
 import Crypto
 import Domain
 import Encoding
 import Foundation
 import Login
-import Provisioning
+import Operator
 import Store
 
 /// A server's folder.
@@ -16,7 +17,7 @@ import Store
 ///     operator/              as `stepctl operator init` makes it: keys, authority, the vehicles' broker
 ///     data/fleet.sqlite      vehicles, bookings, accounts (not with PostgreSQL)
 ///     run/admin.sock         where `stepfleet vehicle` and the like ask (folder: mode 0700)
-struct FleetFolder: Sendable {
+struct ServerFolder: Sendable {
   let path: String
 
   init(_ path: String) { self.path = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path }
@@ -37,7 +38,7 @@ struct FleetFolder: Sendable {
     /// How many logins and mails one network may ask for at once.
     var burst = LoginSettings.burst
     /// The maximum number of an account's bookings that are not over.
-    var bookings = FleetService.limit
+    var bookings = BookingRules.maximumBookings
 
     var origin: String {
       // RFC 3986 3.2.2: an IPv6 address is in brackets.
@@ -50,7 +51,7 @@ struct FleetFolder: Sendable {
   /// The largest valid port.
   static let ports = 1...65_535
 
-  func settings() throws(FleetError) -> Settings {
+  func settings() throws(ServerError) -> Settings {
     let path = path(Self.settings)
     guard let data = FileManager.default.contents(atPath: path) else { throw .notFleet(self.path) }
     return try Settings(parsing: data, path)
@@ -66,7 +67,7 @@ struct FleetFolder: Sendable {
     // The file appears under its name complete or not at all, because it marks a complete folder.
     let (file, new) = (path(Self.settings), path(".\(Self.settings).new"))
     try Self.write(new, Array((JSON.object(members).text + "\n").utf8), mode: 0o600)
-    guard rename(new, file) == 0 else { throw FleetError.file(file, String(cString: strerror(errno))) }
+    guard rename(new, file) == 0 else { throw ServerError.file(file, String(cString: strerror(errno))) }
   }
 
   /// - Parameter isNew: true creates a missing SQLite file. False throws, because an empty database in place of a lost
@@ -74,7 +75,7 @@ struct FleetFolder: Sendable {
   func store(_ settings: Settings, isNew: Bool = false) throws -> any Store {
     if let url = settings.database { return try PostgresStore(url: url) }
     let file = path("data/fleet.sqlite")
-    guard isNew || FileManager.default.fileExists(atPath: file) else { throw FleetError.missing(file) }
+    guard isNew || FileManager.default.fileExists(atPath: file) else { throw ServerError.missing(file) }
     try Self.makeFolder(path("data"), mode: 0o700)
     return try SQLiteStore(path: file)
   }
@@ -83,7 +84,7 @@ struct FleetFolder: Sendable {
   static let migrations = LoginStore.migrations + FleetTables.migrations
 
   /// The terms of use.
-  func terms() throws(FleetError) -> String {
+  func terms() throws(ServerError) -> String {
     let path = path("terms.txt")
     guard let data = FileManager.default.contents(atPath: path), let text = String(validating: data, as: UTF8.self)
     else { throw .file(path, "cannot be read as text") }
@@ -98,12 +99,12 @@ struct FleetFolder: Sendable {
     }.joined(separator: ":")
   }
 
-  static func makeFolder(_ path: String, mode: mode_t) throws(FleetError) {
+  static func makeFolder(_ path: String, mode: mode_t) throws(ServerError) {
     guard mkdir(path, mode) == 0 || errno == EEXIST else { throw .file(path, String(cString: strerror(errno))) }
   }
 
   /// Creates a new file, and syncs it to the medium.
-  static func write(_ path: String, _ bytes: [UInt8], mode: mode_t) throws(FleetError) {
+  static func write(_ path: String, _ bytes: [UInt8], mode: mode_t) throws(ServerError) {
     let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
     guard file >= 0 else { throw .file(path, String(cString: strerror(errno))) }
     defer { close(file) }
@@ -117,23 +118,24 @@ struct FleetFolder: Sendable {
   }
 }
 
-extension FleetFolder.Settings {
+extension ServerFolder.Settings {
   /// The allowed limits.
   private static let counts: ClosedRange<Int64> = 1...1_000_000
 
   /// - Parameter path: for errors.
-  init(parsing data: Data, _ path: String) throws(FleetError) {
+  init(parsing data: Data, _ path: String) throws(ServerError) {
     let json: JSON
     do { json = try JSON(parsing: data) } catch { throw .damaged(path, "\(error)") }
     let known = ["host", "port", "database", "mail_from", "sendmail", "burst", "bookings"]
     guard let members = json.object, members.allSatisfy({ known.contains($0.name) }) else {
       throw .damaged(path, "expected an object with \(known.joined(separator: ", "))")
     }
-    guard let host = json["host"]?.string, let port = json["port"]?.integer, FleetFolder.ports.contains(Int(port)),
+    guard let host = json["host"]?.string, let port = json["port"]?.integer, ServerFolder.ports.contains(Int(port)),
       let mailFrom = json["mail_from"]?.string, EmailAddress(mailFrom) != nil,
       let sendmail = json["sendmail"]?.string, sendmail.hasPrefix("/"),
       let burst = json["burst"].map({ $0.integer }) ?? LoginSettings.burst, Self.counts.contains(burst),
-      let bookings = json["bookings"].map({ $0.integer }) ?? FleetService.limit, Self.counts.contains(bookings)
+      let bookings = json["bookings"].map({ $0.integer }) ?? BookingRules.maximumBookings,
+      Self.counts.contains(bookings)
     else { throw .damaged(path, "host, port, mail_from, sendmail, burst or bookings is missing or cannot be used") }
     self.init(
       host: host, port: Int(port), database: json["database"]?.string, mailFrom: mailFrom, sendmail: sendmail,
@@ -145,7 +147,7 @@ extension FleetFolder.Settings {
 final class FolderLock {
   private let file: Int32
 
-  init(_ path: String, of folder: String) throws(FleetError) {
+  init(_ path: String, of folder: String) throws(ServerError) {
     file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard file >= 0 else { throw .file(path, String(cString: strerror(errno))) }
     guard flock(file, LOCK_EX | LOCK_NB) == 0 else {

@@ -1,14 +1,14 @@
 import Dispatch
 package import Domain
 package import Logging
-package import Provisioning
+package import Operator
 package import StepProtocol
 import Synchronization
 import SystemIO
 
-/// The server's access to the operator's folder. Files are read and written outside the requests' threads, and notices
-/// are published until the broker has them.
-package final class OperatorDesk: Sendable {
+/// The operator's folder. Files are read and written outside the requests' threads, and notices are published until the
+/// broker has them.
+package final class FolderDesk: OperatorDesk {
   private let place: FleetOperator
   private let logger: Logger
   private let clock: @Sendable () -> Int64
@@ -26,18 +26,53 @@ package final class OperatorDesk: Sendable {
     (self.place, self.logger, self.clock) = (place, logger, clock)
   }
 
-  package func perform<Result: Sendable>(
+  private func perform<Result: Sendable>(
     _ body: @escaping @Sendable (FleetOperator) throws -> Result
   ) async throws -> Result {
-    try await withCheckedThrowingContinuation { continuation in
-      files.async { [place] in continuation.resume(with: Swift.Result { try body(place) }) }
+    do {
+      return try await withCheckedThrowingContinuation { continuation in
+        files.async { [place] in continuation.resume(with: Swift.Result { try body(place) }) }
+      }
+    } catch let refusal as FleetOperator.Refusal {
+      switch refusal {
+      case .request(let reason): throw DeskError.request(reason)
+      case .tooMany(let next): throw DeskError.tooMany(until: next)
+      }
+    } catch let error as any Failure {
+      throw DeskError.failed("\(error)")
     }
   }
 
-  /// Revokes the subjects. The revocation is recorded when this returns, and published as soon as the broker accepts
-  /// it.
-  ///
-  /// - Returns: the number of revoked tokens that have not ended.
+  package func keys() async throws -> [VerificationKey] { try await perform { try $0.keys() } }
+
+  package func vehicle(in folder: String) async throws -> Vehicle? { try await perform { try $0.vehicle(folder) } }
+
+  package func admit(_ vehicle: Vehicle, _ enrolment: Enrolment, now: Int64) async throws -> Admission {
+    try await perform { place in
+      do {
+        let admission = try place.admit(
+          .init(
+            vehicle: vehicle, topic: enrolment.topic, encryptionKey: enrolment.encryptionKey,
+            statementKey: enrolment.statementKey, certificateRequest: enrolment.certificateRequest), now: now)
+        return Admission(
+          keys: admission.keys, host: admission.host, port: admission.port,
+          authority: String(decoding: admission.authority, as: UTF8.self),
+          certificate: String(decoding: admission.certificate, as: UTF8.self), end: admission.end)
+      } catch let error as any Failure where error.exitStatus == .usage {
+        throw DeskError.taken("\(error)")
+      }
+    }
+  }
+
+  package func issue(_ grant: Grant, now: Int64) async throws -> IssuedToken {
+    try await perform { place in
+      let granted = try place.grant(
+        grant.folder, subject: grant.subject, steps: grant.steps, validity: grant.validity, to: grant.request, now: now)
+      guard let granted else { throw DeskError.deviceRevoked }
+      return IssuedToken(jti: granted.token.id, expires: granted.token.expires, text: granted.text)
+    }
+  }
+
   package func revoke(_ subjects: [Notice.Subject], of vehicles: Set<UUID>, now: Int64) async throws -> Int {
     let jtis = try await perform { try $0.revoke(subjects, now: now) }
     logger.notice("access revoked", metadata: ["tokens": "\(jtis.count)", "vehicles": "\(vehicles.count)"])
@@ -45,7 +80,12 @@ package final class OperatorDesk: Sendable {
     return jtis.count
   }
 
-  /// Gives new notices to the broker, in the background.
+  package func rotateKeys(now: Int64) async throws -> String { try await perform { try $0.rotateKeys(now: now) } }
+
+  package func retireKey(now: Int64) async throws { try await perform { try $0.retireKey(now: now) } }
+
+  package func tidy(now: Int64) async throws { try await perform { try $0.tidy(now: now) } }
+
   package func publish(to vehicles: Set<UUID>) {
     let isFirst = state.withLock { state in
       state.untold.formUnion(vehicles)
@@ -55,10 +95,6 @@ package final class OperatorDesk: Sendable {
     if isFirst { publishing.async { self.work() } }
   }
 
-  /// Removes a vehicle's folder, after its last notice was published. If the notice cannot be published, the folder
-  /// stays.
-  ///
-  /// - Parameter vehicle: nil if there is no notice to publish.
   package func remove(_ folder: String, telling vehicle: UUID?) async throws {
     if let vehicle {
       let now = clock()

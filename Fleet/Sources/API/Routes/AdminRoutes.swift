@@ -1,9 +1,7 @@
 import Booking
-import Domain
 import Encoding
 import Geography
 package import Hummingbird
-import Provisioning
 import StepProtocol
 package import Web
 
@@ -12,11 +10,8 @@ extension FleetService {
   package func addAdminRoutes(to router: some RouterMethods<FleetContext>, _ authenticator: any Authenticator) {
     router.get("/vehicles") { [self] _, _ in
       let now = clock()
-      let vehicles = try await vehicles().map { Self.summary($0.vehicle, $0.bookings, now) }
-      let expected = try await invitations().map { name, expires -> JSON in
-        ["name": .string(name), "state": "expected", "code_ends": .string(Timestamp(seconds: expires).description)]
-      }
-      return Response(json: ["vehicles": .array(vehicles + expected)])
+      let vehicles = try await vehicles().map { VehicleForm(vehicle: $0, bookings: $1, now: now).summary }
+      return try await Response(json: ["vehicles": .array(vehicles + invitations().map(\.json))])
     }
     router.post("/vehicles") { [self] request, _ in
       let name = try await Body(of: request, members: ["name"]).string("name")
@@ -31,15 +26,13 @@ extension FleetService {
         try await setService(service, of: name)
         if service == .removed { return Response(json: ["name": .string(name), "state": "removed"]) }
       }
-      let (vehicle, bookings) = try await named(name)
-      return Response(json: Self.summary(vehicle, bookings, clock()))
+      return try await summary(of: name)
     }
     router.post("/vehicle/place") { [self] request, _ in
       let body = try await Body(of: request, members: ["name", "place"])
       let name = try body.string("name")
       try await setPlace(body["place"].map(Self.position), of: name)
-      let (vehicle, bookings) = try await named(name)
-      return Response(json: Self.summary(vehicle, bookings, clock()))
+      return try await summary(of: name)
     }
     router.get("/bookings") { [self] _, _ in
       let now = clock()
@@ -47,7 +40,7 @@ extension FleetService {
         json: [
           "bookings": .array(
             try await openBookings().map { booking in
-              .object((booking.json(at: now).object ?? []) + [.init("account", .string(booking.account))])
+              .object((BookingForm(booking, at: now).json.object ?? []) + [.init("account", .string(booking.account))])
             })
         ])
     }
@@ -65,31 +58,17 @@ extension FleetService {
       return Response(json: ["tokens": .integer(Int64(tokens)), "logins": .integer(Int64(logins))])
     }
     router.post("/keys/rotate") { [self] _, _ in
-      let now = clock()
-      let done = try await changeKeys { try $0.rotateKeys(now: now) }
-      try await publishToAll()
-      return Response(json: ["done": .string(done)])
+      Response(json: ["done": .string(try await rotateKeys())])
     }
     router.post("/keys/retire") { [self] _, _ in
-      let now = clock()
-      try await changeKeys { try $0.retireKey(now: now) }
-      try await publishToAll()
+      try await retireKey()
       return Response(json: ["done": "the old key no longer counts; vehicles learn of it now"])
     }
   }
 
-  /// The operator may read why the keys cannot be changed.
-  private func changeKeys<Result: Sendable>(
-    _ body: @escaping @Sendable (FleetOperator) throws -> Result
-  ) async throws -> Result {
-    do { return try await desk.perform(body) } catch let error as any Failure {
-      throw Problem(.conflict, "keys", error.description)
-    }
-  }
-
-  /// New notices for every vehicle. They include what the server did not publish before it stopped.
-  package func publishToAll() async throws {
-    desk.publish(to: Set(try await vehicles().compactMap { UUID($0.vehicle.id) }))
+  private func summary(of name: String) async throws -> Response {
+    let (vehicle, bookings) = try await named(name)
+    return Response(json: VehicleForm(vehicle: vehicle, bookings: bookings, now: clock()).summary)
   }
 
   private static func position(_ json: JSON) throws(Problem) -> Coordinate {
@@ -104,13 +83,5 @@ extension FleetService {
       let position = Coordinate(latitude: latitude, longitude: longitude)
     else { throw .malformed("place is a latitude of -90 to 90 and a longitude of -180 to 180") }
     return position
-  }
-
-  private static func summary(_ vehicle: FleetVehicle, _ bookings: [Booking], _ now: Int64) -> JSON {
-    let present = bookings.first { $0.interval.begin <= now && now < $0.interval.end }
-    return .object(
-      vehicle.members(present?.state(at: now)) + [
-        .init("service", .string(vehicle.service.rawValue)), .init("bookings", .integer(Int64(bookings.count))),
-      ])
   }
 }

@@ -1,0 +1,127 @@
+package import Booking
+import Crypto
+import Domain
+import Encoding
+import Store
+import Web
+
+/// A request that may be sent twice.
+struct Repeatable: Sendable {
+  let key: String
+  /// The digest of the request's content: the same key with other content is refused.
+  let digest: String
+
+  init(key: String, body: [UInt8]) {
+    self.key = key
+    digest = API.digest(body)
+  }
+}
+
+extension FleetService {
+  /// - Returns: the booking as it was when it was made, also for a request that comes again.
+  func book(_ request: BookingRequest, for caller: Caller, repeatable: Repeatable?) async throws -> BookingForm {
+    let now = clock()
+    let account = caller.account
+    let id = UUID.random().description
+    do {
+      return try await store.write { [limit] transaction in
+        // Serializes the account's requests: each sees the earlier ones, including a copy of itself. A cancellation of
+        // all bookings sees this one too.
+        try transaction.reserve(account)
+        if let repeatable, let earlier = try AnswerTable.find(repeatable.key, of: account, in: transaction) {
+          guard earlier.digest == repeatable.digest else { throw FleetRefusal.keyReused }
+          return try BookingForm(parsing: earlier.text)
+        }
+        let vehicle = try VehicleTable.find(id: request.vehicle, in: transaction)
+        let standing = BookingRequest.Account(
+          isActive: try AccountTable.isActive(account, in: transaction),
+          bookings: try BookingTable.count(of: account, at: now, in: transaction), limit: limit)
+        let (interval, steps) = try request.accepted(for: standing, vehicle: vehicle, now: now)
+        guard let vehicle else { throw FleetRefusal.noSuchVehicle }
+        // PostgreSQL writes a row before it looks for overlaps. Two such transactions at once would wait for each other
+        // until PostgreSQL aborts one after a second, while further ones arrive. The lock prevents that.
+        try transaction.reserve(vehicle.id)
+        let booking = FleetBooking(
+          id: id, vehicle: vehicle, account: account, subject: Self.newSubject(), steps: steps,
+          booking: Booking(interval))
+        try BookingTable.insert(booking, at: now, in: transaction)
+        try VehicleTable.note(.reservationStart, of: vehicle.id, id, at: now, in: transaction)
+        let form = BookingForm(booking, at: now)
+        if let repeatable {
+          try AnswerTable.insert(
+            .init(digest: repeatable.digest, text: form.json.text), repeatable.key, of: account, at: now,
+            in: transaction)
+        }
+        return form
+      }
+    } catch StoreError.constraint(FleetTables.overlap) {
+      throw try await taken(request.vehicle, request.interval, now: now)
+    }
+  }
+
+  /// The rider's name for one booking: the vehicle knows no person.
+  private static func newSubject() -> String {
+    "b-" + hexadecimal(SymmetricKey(size: .init(bitCount: 64)).withUnsafeBytes { Array($0) })
+  }
+
+  private func taken(_ vehicle: String, _ asked: Interval, now: Int64) async throws -> FleetRefusal {
+    let asked = Interval(max(asked.begin, now), asked.end)
+    let open = try await store.read { try BookingTable.open(of: vehicle, endingAfter: asked.begin, in: $0) }
+    return .taken(next: BookingRules.next(asked, among: open.map(\.interval)))
+  }
+
+  /// The newest 200, which include all that are not over.
+  func bookings(of account: String) async throws -> [FleetBooking] {
+    try await store.read { try BookingTable.newest(of: account, in: $0) }
+  }
+
+  /// For the operator: all bookings that are not over.
+  package func openBookings() async throws -> [FleetBooking] {
+    let now = clock()
+    return try await store.read { try BookingTable.open(at: now, in: $0) }
+  }
+
+  /// - Parameter account: the required owner; nil for the operator.
+  func booking(_ id: String, of account: String?) async throws -> FleetBooking {
+    try await store.read { try Self.booking(id, of: account, in: $0) }
+  }
+
+  private static func booking(
+    _ id: String, of account: String?, in transaction: borrowing Transaction
+  ) throws -> FleetBooking {
+    guard let booking = try BookingTable.find(id, in: transaction) else { throw FleetRefusal.noSuchBooking }
+    try booking.checkOwner(account)
+    return booking
+  }
+
+  /// Changes a booking, and revokes access that lasts longer than the booking now does.
+  ///
+  /// - Parameter account: the required owner; nil for the operator.
+  func change(_ id: String, of account: String?, _ change: BookingChange) async throws -> FleetBooking {
+    let now = clock()
+    var longer: (vehicle: String, interval: Interval)?
+    do {
+      if case .extend(let end, _) = change {
+        let found = try await booking(id, of: account)
+        longer = (found.vehicle.id, Interval(found.booking.interval.begin, end))
+      }
+      let changed = try await store.write { [longer] transaction -> FleetBooking in
+        if let longer { try transaction.reserve(longer.vehicle) }
+        let old = try Self.booking(id, of: account, in: transaction)
+        guard let new = try old.changed(by: change, isOperator: account == nil, now: now) else { return old }
+        guard try BookingTable.update(id, version: old.version, to: new.booking, in: transaction) else {
+          throw FleetRefusal.changed
+        }
+        if let event = new.event { try VehicleTable.note(event, of: old.vehicle.id, id, at: now, in: transaction) }
+        try AccessTable.mark(.bookings(.booking(id)), beyond: new.booking.accessLimit(at: now), in: transaction)
+        return try Self.booking(id, of: account, in: transaction)
+      }
+      try await withdraw()
+      return changed
+    } catch let error as StoreError {
+      // Only a booking that becomes longer can meet another.
+      guard error == .constraint(FleetTables.overlap), let longer else { throw error }
+      throw try await taken(longer.vehicle, longer.interval, now: now)
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import Booking
+import Store
+import Synchronization
+
+/// The vehicles, without removed ones. They change rarely and are read at every request. A transaction that changes one
+/// announces it.
+final class KnownVehicles: Sendable {
+  private let store: any Store
+  private let state = Mutex(State())
+
+  private struct State {
+    /// Sorted by name; nil until they are needed.
+    var vehicles: [FleetVehicle]?
+    /// The number of changes so far.
+    var age = 0
+  }
+
+  init(_ store: any Store) { self.store = store }
+
+  /// Tells every server of the database that a vehicle changes.
+  static func announceChange(in transaction: borrowing Transaction) throws(StoreError) {
+    try transaction.announce("vehicle")
+  }
+
+  /// Follows changes by this server and by others of the same database. Ends with the store.
+  func follow() async {
+    let announcements = store.announcements()
+    forget()
+    for await _ in announcements { forget() }
+  }
+
+  func forget() {
+    state.withLock {
+      $0.vehicles = nil
+      $0.age += 1
+    }
+  }
+
+  func all() async throws -> [FleetVehicle] {
+    let (vehicles, age) = state.withLock { ($0.vehicles, $0.age) }
+    if let vehicles { return vehicles }
+    let read = try await store.read { try VehicleTable.all(in: $0) }
+    // A change during the read means that the result may be outdated.
+    state.withLock { if $0.age == age { $0.vehicles = read } }
+    return read
+  }
+}

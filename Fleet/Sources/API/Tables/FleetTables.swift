@@ -1,0 +1,93 @@
+package import Store
+
+/// The tables of vehicles, bookings and access.
+package enum FleetTables {
+  package static let migrations = [
+    Migration("fleet-1", sqlite: tables + sqliteOverlap, postgres: tables + postgresOverlap),
+    // Keys of devices that never get access again, even when the ledger has dropped their tokens.
+    Migration(
+      "fleet-2", ["CREATE TABLE revoked_device (device TEXT NOT NULL PRIMARY KEY, since BIGINT NOT NULL)"]),
+    Migration(
+      "vehicle-place-1",
+      ["latitude", "longitude", "placed_at"].map { "ALTER TABLE vehicle ADD COLUMN \($0) BIGINT" }),
+    // A token is marked in the transaction that is the reason for its withdrawal. The mark stays until the operator's
+    // ledger has the withdrawal.
+    Migration(
+      "fleet-3",
+      [
+        // asked: the token is still being made, and its place is reserved. Until then jti is a text that no token has.
+        """
+        ALTER TABLE access ADD COLUMN standing TEXT NOT NULL DEFAULT 'given'
+        CHECK (standing IN ('asked', 'given', 'withdrawing', 'withdrawn'))
+        """,
+        "CREATE INDEX access_expires ON access (expires)",
+        // 1 when the operator's ledger has the revocation.
+        "ALTER TABLE revoked_device ADD COLUMN noted BIGINT NOT NULL DEFAULT 0",
+      ]),
+  ]
+
+  // A unique constraint is named as SQLite names it in its error.
+  private static let tables = [
+    """
+    CREATE TABLE vehicle (
+      id TEXT NOT NULL PRIMARY KEY, name TEXT NOT NULL, folder TEXT NOT NULL, steps TEXT NOT NULL,
+      service TEXT NOT NULL CHECK (service IN ('in_service', 'suspended', 'removed')), created BIGINT NOT NULL,
+      CONSTRAINT "vehicle.name" UNIQUE (name))
+    """,
+    """
+    CREATE TABLE invitation (
+      code TEXT NOT NULL PRIMARY KEY, name TEXT NOT NULL, expires BIGINT NOT NULL,
+      CONSTRAINT "invitation.name" UNIQUE (name))
+    """,
+    """
+    CREATE TABLE booking (
+      id TEXT NOT NULL PRIMARY KEY, vehicle TEXT NOT NULL REFERENCES vehicle (id), account TEXT NOT NULL,
+      subject TEXT NOT NULL, begins BIGINT NOT NULL, ends BIGINT NOT NULL, steps TEXT NOT NULL,
+      state TEXT NOT NULL CHECK (state IN ('booked', 'active', 'ended', 'cancelled', 'expired')),
+      has_access BIGINT NOT NULL, version BIGINT NOT NULL, created BIGINT NOT NULL, CHECK (begins < ends))
+    """,
+    "CREATE INDEX booking_account ON booking (account, begins)",
+    "CREATE INDEX booking_vehicle ON booking (vehicle, ends)",
+    "CREATE INDEX booking_open ON booking (ends) WHERE state IN ('booked', 'active')",
+    // Issued access of a booking, keyed by the token's id (jti).
+    """
+    CREATE TABLE access (
+      jti TEXT NOT NULL PRIMARY KEY, booking TEXT NOT NULL REFERENCES booking (id), device TEXT NOT NULL,
+      expires BIGINT NOT NULL)
+    """,
+    "CREATE INDEX access_booking ON access (booking)",
+    """
+    CREATE TABLE idempotency (
+      account TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, answer TEXT NOT NULL, created BIGINT NOT NULL,
+      CONSTRAINT "idempotency.account, idempotency.key" PRIMARY KEY (account, key))
+    """,
+    "CREATE INDEX idempotency_created ON idempotency (created)",
+    """
+    CREATE TABLE vehicle_event (
+      id TEXT NOT NULL PRIMARY KEY, vehicle TEXT NOT NULL REFERENCES vehicle (id), booking TEXT, event TEXT NOT NULL,
+      time BIGINT NOT NULL)
+    """,
+    "CREATE INDEX vehicle_event_vehicle ON vehicle_event (vehicle, time)",
+  ]
+
+  /// The constraint that keeps two open bookings of one vehicle from overlapping.
+  static let overlap = "booking_overlap"
+
+  private static let sqliteOverlap = ["INSERT", "UPDATE OF begins, ends, state, vehicle"].map { change in
+    """
+    CREATE TRIGGER \(overlap)_\(change.prefix(6).lowercased()) BEFORE \(change) ON booking
+    WHEN NEW.state IN ('booked', 'active') AND EXISTS (
+      SELECT 1 FROM booking WHERE vehicle = NEW.vehicle AND id <> NEW.id AND state IN ('booked', 'active')
+        AND begins < NEW.ends AND ends > NEW.begins)
+    BEGIN SELECT RAISE(ABORT, '\(overlap)'); END
+    """
+  }
+
+  private static let postgresOverlap = [
+    "CREATE EXTENSION IF NOT EXISTS btree_gist",
+    """
+    ALTER TABLE booking ADD CONSTRAINT \(overlap)
+    EXCLUDE USING gist (vehicle WITH =, int8range(begins, ends) WITH &&) WHERE (state IN ('booked', 'active'))
+    """,
+  ]
+}

@@ -1,0 +1,170 @@
+package import Booking
+import Domain
+package import Geography
+import Logging
+import Store
+
+extension FleetService {
+  /// - Returns: the vehicles by name, with their bookings; without removed vehicles.
+  package func vehicles() async throws -> [(vehicle: FleetVehicle, bookings: [Booking])] {
+    let now = clock()
+    let vehicles = try await known.all()
+    let bookings = try await store.read { try BookingTable.openByVehicle(at: now, in: $0) }
+    return vehicles.map { ($0, bookings[$0.id] ?? []) }
+  }
+
+  /// - Returns: the vehicle, and its next booking or present one.
+  func vehicle(_ id: String) async throws -> (vehicle: FleetVehicle, bookings: [Booking]) {
+    let now = clock()
+    guard let vehicle = try await known.all().first(where: { $0.id == id }) else { throw FleetRefusal.noSuchVehicle }
+    return (vehicle, try await store.read { try BookingTable.open(of: id, endingAfter: now, limit: 1, in: $0) })
+  }
+
+  /// Finds a vehicle by name or id.
+  package func named(_ name: String) async throws -> (vehicle: FleetVehicle, bookings: [Booking]) {
+    let now = clock()
+    return try await store.read { transaction in
+      guard let vehicle = try VehicleTable.find(named: name, in: transaction) else { throw FleetRefusal.noSuchVehicle }
+      return (vehicle, try BookingTable.open(of: vehicle.id, endingAfter: now, in: transaction))
+    }
+  }
+
+  /// Takes a vehicle out of service, or returns it. Bookings stay. Out of service, no access is issued, and issued
+  /// access is revoked.
+  package func setService(_ service: Service, of name: String) async throws {
+    let now = clock()
+    let vehicle = try await named(name).vehicle
+    guard let change = vehicle.changing(to: service) else {
+      try await withdraw()
+      return
+    }
+    try await store.write { transaction in
+      try transaction.reserve(AccessTable.lock)
+      // Another command may have removed the vehicle since it was found.
+      guard try VehicleTable.update(vehicle.id, by: change, in: transaction) else { throw FleetRefusal.noSuchVehicle }
+      if service == .removed { try BookingTable.cancel(.vehicle(vehicle.id), at: now, in: transaction) }
+      try VehicleTable.note(change.event, of: vehicle.id, at: now, in: transaction)
+      try KnownVehicles.announceChange(in: transaction)
+      if change.withdrawsAccess {
+        try AccessTable.mark(.bookings(.vehicle(vehicle.id)), beyond: now, in: transaction)
+      }
+    }
+    known.forget()
+    try await withdraw()
+    if service == .removed { try await forgetRemoved() }
+  }
+
+  /// Lets the operator forget removed vehicles: each as soon as it knows all revocations, or all revoked tokens have
+  /// ended. Until then the broker admits the vehicle's clients.
+  func forgetRemoved() async throws {
+    let now = clock()
+    for removed in try await store.read({ try VehicleTable.removed(at: now, in: $0) }) {
+      // Another vehicle may already use its folder's name.
+      guard try await desk.vehicle(in: removed.folder)?.uuid.description == removed.id else { continue }
+      try await desk.remove(removed.folder, telling: removed.hasAccess ? UUID(removed.id) : nil)
+    }
+  }
+
+  /// Sets a vehicle's present place; nil if it is no longer known.
+  package func setPlace(_ position: Coordinate?, of name: String) async throws {
+    let now = clock()
+    let vehicle = try await named(name).vehicle
+    let place = position.map { FleetVehicle.Place(position: $0, since: now) }
+    try await store.write { transaction in
+      try VehicleTable.place(vehicle.id, at: place, in: transaction)
+      try KnownVehicles.announceChange(in: transaction)
+    }
+    known.forget()
+  }
+
+  /// New notices for every vehicle. They include what the server did not publish before it stopped.
+  package func publishToAll() async throws {
+    desk.publish(to: Set(try await known.all().compactMap { UUID($0.id) }))
+  }
+
+  // MARK: - Vehicles that join
+
+  /// Registers a vehicle that will join with the code, or adopts one that `stepctl provision vehicle --operator` has
+  /// made.
+  ///
+  /// - Returns: the code; nil if the vehicle exists already.
+  package func addVehicle(_ name: String) async throws -> String? {
+    try Invitation.checkName(name)
+    let now = clock()
+    if let made = try await desk.vehicle(in: name) {
+      try await insert(made, folder: name, now: now, code: nil)
+      return nil
+    }
+    var generator = SystemRandomNumberGenerator()
+    let code = Invitation.newCode(using: &generator)
+    try await store.write { transaction in
+      guard try !VehicleTable.isTaken(name, in: transaction) else { throw FleetRefusal.nameTaken }
+      try InvitationTable.replace(
+        Invitation(to: name, now: now), code: digest(code.utf8), at: now, in: transaction)
+    }
+    return code
+  }
+
+  /// - Parameter code: the digest of the invitation's code, which is used up; nil for none.
+  private func insert(_ vehicle: Vehicle, folder: String, now: Int64, code: String?) async throws {
+    do {
+      try await store.write { transaction in
+        if let code {
+          guard try InvitationTable.spend(code, at: now, in: transaction) else { throw FleetRefusal.badCode }
+        }
+        try VehicleTable.insert(vehicle, folder: folder, at: now, in: transaction)
+        try VehicleTable.note(.providerDropOff, of: vehicle.uuid.description, at: now, in: transaction)
+        try KnownVehicles.announceChange(in: transaction)
+      }
+      known.forget()
+    } catch StoreError.constraint {
+      throw FleetRefusal.vehicleTaken
+    }
+  }
+
+  /// The vehicles that have not joined yet.
+  package func invitations() async throws -> [Invitation] {
+    let now = clock()
+    return try await store.read { try InvitationTable.all(at: now, in: $0) }
+  }
+
+  /// - Returns: the vehicle's name, and what the operator gives it.
+  func enrol(_ enrolment: Enrolment) async throws -> (name: String, admission: Admission) {
+    let now = clock()
+    let code = digest(enrolment.code.utf8)
+    guard let invitation = try await store.read({ try InvitationTable.find(code: code, at: now, in: $0) }) else {
+      throw FleetRefusal.badCode
+    }
+    let vehicle = try invitation.vehicle(named: enrolment.name, id: enrolment.id, steps: enrolment.steps)
+    // Uses up the code first: of two vehicles that bring it at once, one continues.
+    try await insert(vehicle, folder: enrolment.id.description, now: now, code: code)
+    do {
+      let admission = try await desk.admit(vehicle, enrolment, now: now)
+      logger.notice("vehicle joined", metadata: ["vehicle": "\(enrolment.id)"])
+      return (invitation.name, admission)
+    } catch {
+      try await takeBack(vehicle, invitation, code: code)
+      throw refusal(of: error, for: enrolment.id)
+    }
+  }
+
+  /// Undoes what `insert` has done for a vehicle that the operator does not admit.
+  private func takeBack(_ vehicle: Vehicle, _ invitation: Invitation, code: String) async throws {
+    try await store.write { transaction in
+      try VehicleTable.delete(vehicle.uuid.description, in: transaction)
+      try KnownVehicles.announceChange(in: transaction)
+      // With its first end: else whoever has the code could keep it valid for ever, with requests that fail.
+      try InvitationTable.insert(invitation, code: code, in: transaction)
+    }
+    known.forget()
+  }
+
+  private func refusal(of error: any Error, for vehicle: UUID) -> any Error {
+    guard let error = error as? DeskError else { return error }
+    if case .request(let reason) = error { return FleetRefusal.badApplication(reason) }
+    // This line is for the operator, because it names files.
+    logger.error("a vehicle has not joined", metadata: ["vehicle": "\(vehicle)", "error": "\(error)"])
+    if case .taken = error { return FleetRefusal.topicTaken }
+    return OperatorFailure.admission
+  }
+}

@@ -1,0 +1,224 @@
+import Booking
+import Domain
+import FleetTestSupport
+import Geography
+import StepProtocol
+import Store
+import Testing
+import Web
+
+@testable import API
+
+@Suite struct VehicleServiceTests {
+  @Test(arguments: Engine.forRules)
+  func `vehicles are listed by name with their open bookings`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    let made = try await bench.book("van", 0, 1)
+    try await bench.book("van", 2, 3)
+    let listed = try await bench.service.vehicles()
+    #expect(listed.map(\.vehicle.name) == ["car", "van"])
+    #expect(listed.map(\.bookings.count) == [0, 2])
+    let (van, next) = try await bench.service.vehicle(try await bench.id(of: "van"))
+    #expect(van.steps == PlayedDesk.steps && next.map(\.interval) == [made.interval])
+    let (named, bookings) = try await bench.service.named(van.id)
+    #expect(named == van && bookings.count == 2)
+    bench.wait(hour)
+    #expect(try await bench.service.named("van").bookings.count == 1)
+    #expect(await refusal { _ = try await bench.service.named("bus") } == .noSuchVehicle)
+    #expect(await refusal { _ = try await bench.service.vehicle("bus") } == .noSuchVehicle)
+  }
+
+  @Test(arguments: Engine.forRules)
+  func `a vehicle's place is known until it is taken back`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    #expect(try await bench.service.vehicles()[0].vehicle.place == nil)
+    let place = Coordinate(latitude: -48.775_812_3, longitude: 9.182_934_5)!
+    try await bench.service.setPlace(place, of: "car")
+    let known = try await bench.service.vehicles()[0].vehicle.place
+    #expect(known?.since == bench.now)
+    #expect(abs(known!.position.latitude - place.latitude) < 1e-7)
+    #expect(abs(known!.position.longitude - place.longitude) < 1e-7)
+    try await bench.service.setPlace(nil, of: "car")
+    #expect(try await bench.service.vehicles()[0].vehicle.place == nil)
+    #expect(await refusal { try await bench.service.setPlace(place, of: "bus") } == .noSuchVehicle)
+  }
+
+  @Test(arguments: Engine.forRules)
+  func `a vehicle out of service keeps its bookings, and loses its access`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    let ride = try await bench.ride(TestDevice())
+    try await bench.service.setService(.suspended, of: "car")
+    #expect(bench.desk.now.revoked == [.token("token 1")])
+    #expect(try await bench.state(of: ride.id) == .active)
+    // Once more has no effect.
+    try await bench.service.setService(.suspended, of: "car")
+    try await bench.service.setService(.inService, of: "car")
+    #expect(bench.desk.now.revoked.count == 1)
+    #expect(
+      try await bench.events(of: "car").sorted() == [
+        "maintenance", "maintenance_end", "provider_drop_off", "reservation_start", "trip_start",
+      ])
+  }
+
+  @Test(arguments: Engine.forRules)
+  func `a vehicle that is removed leaves its bookings and its name`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    let ride = try await bench.ride(TestDevice())
+    let id = try await bench.id(of: "car")
+    try await bench.service.setService(.removed, of: "car")
+    #expect(try await bench.state(of: ride.id) == .cancelled)
+    #expect(bench.desk.now.revoked == [.token("token 1")])
+    // It is told, because a token for it has not ended.
+    #expect(bench.desk.now.removed == ["car": true])
+    #expect(try await bench.service.vehicles().map(\.vehicle.name) == ["van"])
+    for later in [Service.suspended, .inService] {
+      #expect(await refusal { try await bench.service.setService(later, of: id) } == .noSuchVehicle)
+    }
+    bench.desk.have("car")
+    #expect(try await bench.service.addVehicle("car") == nil)
+  }
+
+  @Test(arguments: Engine.forRules)
+  func `a vehicle that is removed meanwhile does not come back`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    let vehicle = try await bench.service.named("car").vehicle
+    try await bench.run("UPDATE vehicle SET service = 'removed' WHERE id = ?", [.text(vehicle.id)])
+    let change = try #require(vehicle.changing(to: .suspended))
+    #expect(try await bench.store.write { try VehicleTable.update(vehicle.id, by: change, in: $0) } == false)
+  }
+
+  @Test(arguments: Engine.forRules)
+  func `a folder of a removed vehicle stays until the operator can remove it`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    try await bench.service.setService(.removed, of: "car")
+    #expect(bench.desk.now.removed == ["car": false])
+    // Another vehicle has that folder's name now.
+    bench.desk.have("car")
+    try await bench.service.forgetRemoved()
+    #expect(bench.desk.now.vehicles["car"] != nil)
+  }
+
+  @Test func `vehicles are read again after a change by another server`() async throws {
+    let bench = try await Bench()
+    #expect(try await bench.service.vehicles().count == 2)
+    let following = Task { await bench.service.followAnnouncements() }
+    try await bench.store.write { transaction in
+      try transaction.run("UPDATE vehicle SET name = 'bus' WHERE name = 'car'")
+      try KnownVehicles.announceChange(in: transaction)
+    }
+    while try await bench.service.vehicles()[0].vehicle.name != "bus" {
+      // The announcement is on its way. If the change was made before the following began, this forgets it as well.
+      bench.service.known.forget()
+      await Task.yield()
+    }
+    following.cancel()
+    await bench.store.close()
+    await following.value
+  }
+
+  @Test func `all vehicles are told what was not published`() async throws {
+    let bench = try await Bench()
+    try await bench.service.publishToAll()
+    let ids = [try await bench.id(of: "car"), try await bench.id(of: "van")]
+    #expect(bench.desk.now.told == [Set(ids.compactMap { UUID($0) })])
+  }
+
+  @Test func `the operator's keys change, and every vehicle is told`() async throws {
+    let bench = try await Bench()
+    #expect(try await bench.service.rotateKeys() == "rotated")
+    try await bench.service.retireKey()
+    #expect(bench.desk.now.told.count == 2)
+    bench.desk.fail(DeskError.failed("car is not known to have the present key"))
+    let refused = OperatorFailure.keys("car is not known to have the present key")
+    await #expect(throws: refused) { try await bench.service.rotateKeys() }
+    await #expect(throws: refused) { try await bench.service.retireKey() }
+  }
+}
+
+@Suite struct EnrolmentTests {
+  private func enrolment(_ code: String, name: String? = nil, steps: [Step] = PlayedDesk.steps) -> Enrolment {
+    Enrolment(
+      code: code, name: name, id: .random(), topic: TopicPrefix("fleet/bus")!, steps: steps,
+      encryptionKey: DecryptionKey().encryptionKey, statementKey: SigningKey().verificationKey,
+      certificateRequest: [1])
+  }
+
+  @Test(arguments: Engine.forRules)
+  func `a vehicle joins once with its code`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    let code = try #require(try await bench.service.addVehicle("bus"))
+    #expect(try await bench.service.invitations() == [Invitation(name: "bus", expires: bench.now + 86_400)])
+    let joins = enrolment(code, name: "bus")
+    let (name, admission) = try await bench.service.enrol(joins)
+    #expect(name == "bus" && admission.keys == [bench.desk.key.verificationKey])
+    let vehicle = try await bench.service.named("bus").vehicle
+    #expect(vehicle.id == joins.id.description && vehicle.folder == vehicle.id && vehicle.steps == joins.steps)
+    #expect(try await bench.events(of: "bus") == ["provider_drop_off"])
+    #expect(try await bench.service.invitations().isEmpty)
+    #expect(await refusal { _ = try await bench.service.enrol(enrolment(code)) } == .badCode)
+    #expect(bench.log.text.contains("vehicle joined"))
+  }
+
+  @Test(arguments: Engine.forRules)
+  func `a code is not lost to a vehicle that may not join`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    let code = try #require(try await bench.service.addVehicle("bus"))
+    let expires = try await bench.service.invitations()[0].expires
+    func refused(_ enrolment: Enrolment) async -> FleetRefusal? {
+      await refusal { _ = try await bench.service.enrol(enrolment) }
+    }
+    #expect(await refused(enrolment("AAAA-BBBB-CCCC")) == .badCode)
+    #expect(await refused(enrolment(code, name: "train")) == .otherName("bus"))
+    #expect(await refused(enrolment(code, steps: [PlayedDesk.steps[0], PlayedDesk.steps[0]])) == .sameSteps)
+    bench.wait(60)
+    bench.desk.fail(DeskError.request("the certificate request: damaged"))
+    #expect(await refused(enrolment(code)) == .badApplication("the certificate request: damaged"))
+    bench.desk.fail(DeskError.taken("/srv/fleet/operator/vehicles/car"))
+    #expect(await refused(enrolment(code)) == .topicTaken)
+    bench.desk.fail(DeskError.failed("/srv/fleet/operator: no space left"))
+    await #expect(throws: OperatorFailure.admission) {
+      try await bench.service.enrol(enrolment(code))
+    }
+    // The operator reads why, in the log.
+    #expect(bench.log.text.contains("no space left"))
+    // It ends when it was to end, however often it failed.
+    #expect(try await bench.service.invitations() == [Invitation(name: "bus", expires: expires)])
+    #expect(try await bench.service.vehicles().map(\.vehicle.name) == ["car", "van"])
+    bench.desk.fail(nil)
+    #expect(await refused(enrolment(code)) == nil)
+  }
+
+  @Test(arguments: Engine.forRules)
+  func `a code ends after a day, and a new one replaces it`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    let first = try #require(try await bench.service.addVehicle("bus"))
+    let second = try #require(try await bench.service.addVehicle("bus"))
+    #expect(await refusal { _ = try await bench.service.enrol(enrolment(first)) } == .badCode)
+    bench.wait(86_400)
+    #expect(try await bench.service.invitations().isEmpty)
+    #expect(await refusal { _ = try await bench.service.enrol(enrolment(second)) } == .badCode)
+  }
+
+  @Test(arguments: Engine.forRules)
+  func `of vehicles with one code, one joins`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    let code = try #require(try await bench.service.addVehicle("bus"))
+    let joined = await withTaskGroup(of: Bool.self) { group in
+      for _ in 0..<6 {
+        let one = enrolment(code)
+        group.addTask { await refusal { _ = try await bench.service.enrol(one) } == nil }
+      }
+      return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+    }
+    #expect(joined == 1)
+  }
+
+  @Test(arguments: Engine.forRules)
+  func `a name is one vehicle's`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    #expect(await refusal { _ = try await bench.service.addVehicle("car") } == .vehicleTaken)
+    #expect(await refusal { _ = try await bench.service.addVehicle("a\nb") } == .badName)
+    try await bench.desk.remove("car", telling: nil)
+    #expect(await refusal { _ = try await bench.service.addVehicle("car") } == .nameTaken)
+  }
+}
