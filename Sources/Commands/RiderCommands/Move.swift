@@ -160,13 +160,14 @@ extension MoveCommand {
     let searches = try move.presence.searches(vehicle, settings, trace: trace)
     // Searches that need a radio are created together with it.
     let radio = searches.contains { $0.method == .beacon } ? try settings.radioSpec() : nil
-    let ride = Ride(
-      vehicle, named: settings.naming(file), side: side, radio: radio, limit: settings.timeout.value, context, console,
-      move.watch ? LiveView(context, console, radio: radio) : nil, interruption, calling: try move.caller(),
-      wait: patience)
+    let way = Ride.Way(
+      vehicle: vehicle, name: settings.naming(file), side: side, radio: radio, limit: settings.timeout.value,
+      calling: try move.caller(), wait: patience)
+    let ride = Ride(way, context, console, move.watch ? LiveView(context, console, radio: radio) : nil)
     do {
       let ending = try ride.run(
-        Self.target, searches, patience: settings.patience, preparation: preparation, as: { [access] in access })
+        Self.target, searches, until: interruption, patience: settings.patience, preparation: preparation
+      ) { [access] in access }
       switch ending {
       case .moved(let sighting, let statement):
         let duration = started.duration(to: .now).inSeconds
