@@ -4,26 +4,87 @@ package import Ranging
 package import StepProtocol
 package import SystemIO
 
-/// A rider on the way to a step. While the searches run, the vehicle is asked for a challenge and for its policy. The
-/// first sighting that the vehicle accepts becomes the command.
+/// A rider on the way to a step, as a state machine: takes inputs, each with its time, and returns effects.
 ///
-/// **Threads.** One thread creates and runs it. `want` and `quit` may be called from `tell` and from handlers of its
-/// loop.
-package final class Approach {
+/// While the searches run, the vehicle is asked for a challenge and for its policy. The first sighting that the vehicle
+/// accepts becomes the command. An approach does no I/O and reads no clock: `ApproachRunner` performs the effects in
+/// order. So a test can lose any message, and let the searches and the rider do anything at any time.
+package struct Approach {
+  package enum Input {
+    /// The program has started. Comes before everything else. Without a target, the rider only looks.
+    case begin(Command.Move.Target?)
+    /// The connection has begun, and takes questions.
+    case connected
+    case notConnected(any Error)
+    case search(ProofMethod, SearchEvent)
+    case request(StepRequest.Update, of: StepID)
+    case caller(CallSender.Event)
+    /// Open or close the step as soon as a sighting is enough. Changes nothing while a command is under way.
+    case want(Command.Move.Target)
+    /// The rider wants to end the approach. If a command is under way, only its wait ends, with an error that says so.
+    case quit
+    /// A signal ends the approach, or the wait for a command that is under way.
+    case interrupt
+    case timer(Timer)
+  }
+
+  package enum Effect {
+    /// Begin to connect, for all steps, and report `connected` or `notConnected`.
+    case connect
+    /// Begin new requests that prepare these steps, in place of all earlier ones.
+    case ask([StepID])
+    case startSearches
+    /// End the searches. Nothing more is reported of them.
+    case stopSearches
+    /// Send the command, and abandon the requests to the other steps.
+    case present(Sighting, Command.Move.Target)
+    /// Call the vehicle, in place of the call before.
+    case call(Call, RadioSpec)
+    /// End the call, without a wait.
+    case stopCalling
+    /// End the present requests.
+    case interruptRequests
+    /// End the call, and then the connection.
+    case close
+    case schedule(Timer, at: Instant)
+    case cancel(Timer)
+    case report(Event)
+    /// Nothing follows.
+    case end(Result<Ending, any Error>)
+  }
+
+  package enum Timer {
+    /// The vehicle is asked again.
+    case pause
+    /// The vehicle has had its time to hear this device.
+    case patience
+  }
+
   /// What happens on the way, for the user interface.
   package enum Event {
+    /// The end of the last search, and an end with a sighting, are not reported: another event says what follows.
     case search(ProofMethod, SearchEvent)
+    /// The vehicle says which proofs it accepts.
+    case accepts(PresencePolicy)
     /// The vehicle has not said yet whether this sighting is enough.
     case asks(Sighting)
     /// This sighting is not enough, and the searches go on.
     case lacks(Sighting, Shortfall)
-    /// This sighting is enough: it becomes the command.
-    case sighted(Sighting)
-    case request(StepRequest.Update)
-    /// The vehicle delays the step because of traffic, and will be asked again.
-    case waits(StepID, Refusal)
-    /// Information for the user about the calls: a sentence without a full stop.
-    case calls(String)
+    /// This sighting is enough: it becomes the command. `isAgain`: the vehicle has delayed the same wish before.
+    case sighted(Sighting, Command.Move.Target, isAgain: Bool)
+    /// The first command of a wish is on its way.
+    case commanded(StepID, Command.Move.Target)
+    /// The vehicle delays the step because of traffic, and will be asked again. `isNew`: for a reason of another kind.
+    case waits(StepID, Refusal, isNew: Bool)
+    case moving(StepID)
+    case done(Statement)
+    /// The command, or the question before it, has failed, and the approach goes on.
+    case failed(RiderError)
+    /// There is no way to the vehicle, and the approach goes on.
+    case notConnected(any Failure)
+    /// The vehicle listens for this device, and this radio calls it.
+    case calling(RadioSpec)
+    case cannotCall(RadioError)
   }
 
   /// How an approach ended without an error.
@@ -39,26 +100,25 @@ package final class Approach {
 
   /// The purpose of an approach, and its limits.
   package struct Goal {
-    /// The steps that the rider may want.
-    let steps: [StepID]
+    package let vehicle: Vehicle
     /// The side that the rider named; nil for the step that the rider is at.
-    let side: Side?
+    package let side: Side?
     /// Whether the radio plays a recording.
-    let isReplay: Bool
+    package let isReplay: Bool
     /// Whether to search only after the vehicle has answered, because it is likely to refuse.
-    let asksFirst: Bool
+    package let asksFirst: Bool
     /// Whether the approach continues after a command.
-    let goesOn: Bool
+    package let goesOn: Bool
     /// The radio that calls a vehicle that listens for this device; nil for none.
-    let calling: RadioSpec?
+    package let calling: RadioSpec?
     /// How long to ask again while the vehicle delays the step because of traffic.
-    let wait: Duration
+    package let wait: Duration
 
     package init(
-      steps: [StepID], side: Side? = nil, isReplay: Bool = false, asksFirst: Bool = false, goesOn: Bool = false,
+      _ vehicle: Vehicle, side: Side? = nil, isReplay: Bool = false, asksFirst: Bool = false, goesOn: Bool = false,
       calling: RadioSpec? = nil, wait: Duration = .zero
     ) {
-      self.steps = steps
+      self.vehicle = vehicle
       self.side = side
       self.isReplay = isReplay
       self.asksFirst = asksFirst
@@ -66,287 +126,341 @@ package final class Approach {
       self.calling = calling
       self.wait = wait
     }
+
+    /// The steps that the rider may want.
+    package var steps: [StepID] { vehicle.steps.filter { side == nil || $0.side == side }.map(\.id) }
   }
 
+  private enum Searches {
+    case unstarted(Int)
+    case running(Int)
+    /// The result of the last one; nil if it sighted a step.
+    case ended(Result<Finding, any Error>?)
+  }
+
+  private enum Caller { case idle, working, failed }
+
+  /// A motion that the rider wants, from the connection to the end of its command.
+  private struct Wish {
+    enum Stage {
+      case connecting
+      /// The vehicle was asked. The first sighting that is enough becomes the command.
+      case approaching
+      /// The command with this sighting is under way.
+      case commanding(Sighting)
+      /// The vehicle delays the step, and is asked again soon.
+      case pausing
+    }
+
+    var target: Command.Move.Target
+    var stage = Stage.connecting
+    /// The error that ended the request to each step.
+    var failures: [StepID: RiderError] = [:]
+    /// Why the vehicle delayed the step last, and when to stop asking again.
+    var delay: (refusal: Refusal, end: Instant)?
+    /// While only the vehicle's hearing can still help: the sighting before that wait, and why it is not enough.
+    var unheard: (sighting: Sighting, shortfall: Shortfall)?
+
+    /// The sighting of the present command.
+    var commanded: Sighting? { if case .commanding(let sighting) = stage { sighting } else { nil } }
+  }
+
+  /// How long the vehicle may take to hear this device. Another proof stays valid for as long.
+  package static let patience = Duration.seconds(10)
+  /// The pause before the vehicle is asked again. A passing vehicle has left the step within a second.
+  package static let pause = Duration.milliseconds(500)
+
   private let goal: Goal
-  private let search: PresenceSearch
-  private let loop: EventLoop
-  private let interruption: Interruption
-  private let connect: () throws -> RiderClient
-  private var tell: (Event) throws -> Void = { _ in }
-
-  /// Where the step is to go; nil as long as the rider only looks.
-  private var target: Command.Move.Target?
-  private var client: RiderClient?
   private var presence: Presence
-  private var isSearching = false
-  /// The sighting of the present command.
-  private var commanded: Sighting?
-  /// The error that ended the request to each step.
-  private var failures: [StepID: RiderError] = [:]
-  private var ending: Ending?
+  private var searches: Searches
+  private var caller = Caller.idle
+  /// Nil as long as the rider only looks.
+  private var wish: Wish?
+  private var hasEnded = false
+  private var effects: [Effect] = []
 
-  private var sender: CallSender?
-  private var senderEvents: Registration?
-  /// Set while only the vehicle's hearing can still help.
-  private var lastWait: Registration?
-  /// How long that may take. Another proof stays valid for as long.
-  private static let patience = Duration.seconds(10)
-
-  /// After the vehicle has delayed the step: when to stop asking again.
-  private var waitEnd: Instant?
-  /// The pause before the vehicle is asked again.
-  private var pause: Registration?
-  /// The length of that pause. A passing vehicle has left the step within a second.
-  private static let pauseLength = Duration.milliseconds(500)
-  /// The result of the last search, when all have ended.
-  private var lastResult: Result<Finding, any Error>?
-
-  /// - Parameters:
-  ///   - search: not started yet.
-  ///   - interruption: ends the approach as a signal does.
-  ///   - connect: connects to the vehicle, on the same loop, for all of the steps.
-  package init(
-    _ goal: Goal, _ search: PresenceSearch, on loop: EventLoop, _ interruption: Interruption,
-    connect: @escaping () throws -> RiderClient
-  ) {
+  /// - Parameter searches: how many there are, at least one.
+  package init(_ goal: Goal, searches: Int) {
     self.goal = goal
-    self.search = search
-    self.loop = loop
-    self.interruption = interruption
-    self.connect = connect
+    self.searches = .unstarted(searches)
     presence = Presence(side: goal.side)
   }
 
-  /// Runs the loop until the step has come to rest, or nothing is left to wait for.
-  ///
-  /// - Parameter target: where the step is to go; nil until the rider says so (`want`).
-  /// - Throws: `RiderError`; if all searches ended without a sighting, the error of the last one.
-  package func run(_ target: Command.Move.Target?, tell: @escaping (Event) throws -> Void) throws -> Ending {
-    self.tell = tell
-    let watch = try loop.watch(interruption.number) { [unowned self] in
-      if try !interruptCommand() { throw RiderError.interrupted }
-    }
-    defer {
-      watch.cancel()
-      search.stop()
-      stopCalling()
-      lastWait?.cancel()
-      pause?.cancel()
-      client?.close()
-      self.tell = { _ in }
-    }
-    self.target = target
-    // The slowest part comes first: another thread connects, while others begin to listen and this one seals the
-    // questions.
-    if target != nil { client = try connect() }
-    if !goal.asksFirst { try listen() }
-    if client != nil { try ask() }
-    if ending == nil { try loop.run() }
-    // Only `end` stops the loop without an error, and it sets this first.
-    return ending!
-  }
-
-  /// Opens or closes the step as soon as a sighting is enough. Does nothing while a command is under way.
-  package func want(_ target: Command.Move.Target) throws {
-    guard commanded == nil, pause == nil else { return }
-    let isNew = client == nil
-    if isNew { client = try connect() }
-    self.target = target
-    if isNew { try ask() }
-    try proceed()
-  }
-
-  /// Whether a command is under way.
-  package var isCommanding: Bool { commanded != nil || pause != nil }
-
-  /// Ends the approach. Interrupts a command that is under way, with an error that says so.
-  package func quit() throws {
-    if try !interruptCommand() { end(.quit) }
-  }
-
-  // MARK: -
-
-  private func ask() throws {
-    failures = [:]
-    try client?.begin(goal.steps.map { .prepare($0) }) { [unowned self] in try take($1, of: $0) }
-  }
-
-  private func listen() throws {
-    isSearching = true
-    try search.start(on: loop) { [unowned self] method, event in
-      // The search ends with the command, unless the vehicle delays the step.
-      if commanded == nil || goal.goesOn { try tell(.search(method, event)) }
-      switch event {
-      case .note, .waiting: return
-      case .decided(_, let sighting): presence.take(decision: sighting, isReplay: goal.isReplay)
-      case .ended(.success(.sighted(let sighting))): presence.take(sighting)
-      case .ended(let result): if !search.isRunning { return try finish(result) }
-      }
-      try proceed()
+  /// Where the step is to go as soon as a sighting is enough; nil if the rider wants nothing, and while a command is
+  /// under way.
+  package var pending: Command.Move.Target? {
+    switch wish?.stage {
+    case .connecting, .approaching: wish?.target
+    case .commanding, .pausing, nil: nil
     }
   }
 
-  private func take(_ update: StepRequest.Update, of step: StepID) throws {
-    // Does not show the failure of one step: the error that ends the whole run is shown.
-    if case .failed = update {} else { try tell(.request(update)) }
-    switch update {
-    case .send, .commanded: return
-    case .moving:
-      if goal.wait > .zero { endSearch() }
-    case .call(let call): try self.call(call)
-    case .heard(let place):
-      presence.take(heard: place.flatMap { client?.step($0) }.map { Sighting(heardAt: $0, found: .now) })
-      try proceed()
-    case .answered(_, let policy):
-      presence.take(policy, at: step)
-      if !isSearching { try listen() }
-      try proceed()
-    case .failed(let error):
-      if commanded?.step.id == step, try waits(after: error, at: step) { return }
-      failures[step] = error
-      if commanded == nil, goal.steps.contains(where: { failures[$0] == nil }) { return try proceed() }
-      // Without a command, every step has failed by now.
-      try fail(commanded == nil ? failures[goal.steps[0]]! : error)
-    case .done(let statement):
-      guard let sighting = commanded else { return }
-      if goal.goesOn { forget() } else { end(.moved(sighting, statement)) }
+  /// Takes an input, and returns the effects to perform, in order.
+  package mutating func handle(_ input: Input, at now: Instant) -> [Effect] {
+    effects = []
+    if hasEnded { return [] }
+    switch input {
+    case .begin(let target?): connect(target)
+    case .begin(nil): if !goal.asksFirst { startSearches() }
+    case .connected: ask(at: now)
+    case .notConnected(let error): forgo(error)
+    case .search(let method, let event): take(event, of: method, at: now)
+    case .request(let update, let step): take(update, of: step, at: now)
+    case .caller(let event): take(event, at: now)
+    case .want(let target): want(target, at: now)
+    case .quit: if !interruptCommand() { end(.success(.quit)) }
+    case .interrupt: if !interruptCommand() { end(.failure(RiderError.interrupted)) }
+    case .timer(.pause): if case .pausing? = wish?.stage { renew() }
+    case .timer(.patience): stopWaiting()
+    }
+    return effects
+  }
+
+  // MARK: - The rider
+
+  private mutating func want(_ target: Command.Move.Target, at now: Instant) {
+    switch wish?.stage {
+    case nil: connect(target)
+    case .connecting, .approaching:
+      wish?.target = target
+      proceed(at: now)
+    case .commanding, .pausing: break
     }
   }
 
-  private func call(_ call: Call) throws {
-    guard let radio = goal.calling, commanded == nil else { return }
-    if sender == nil {
-      let sender = try CallSender(radio)
-      self.sender = sender
-      senderEvents = try loop.receive(sender.events) { [unowned self] event in
-        self.sender?.take(event)
-        switch event {
-        case .calling: try tell(.calls("calling the vehicle with \(radio), because it listens for you"))
-        case .failed(let error):
-          try tell(.calls("the vehicle cannot hear you: \(error)"))
-          try proceed()
-        }
-      }
-    }
-    sender?.call(call)
-  }
-
-  /// Whether to ask the vehicle again: something comes towards the step, and the rider has time. The searches go on
-  /// meanwhile, so the next command has a fresh proof.
-  private func waits(after error: RiderError, at step: StepID) throws -> Bool {
-    guard case .refused(let refusal, _) = error, refusal.code == .approaching || refusal.code == .blind,
-      refusal.retryCanHelp, goal.wait > .zero
-    else { return false }
-    let next = Instant.now + Self.pauseLength
-    let end = waitEnd ?? .now + goal.wait
-    waitEnd = end
-    guard next <= end else { return false }
-    commanded = nil
-    pause = loop.schedule(at: next) { [unowned self] in
-      pause = nil
-      try ask()
-    }
-    try tell(.waits(step, refusal))
+  private mutating func interruptCommand() -> Bool {
+    guard wish?.commanded != nil else { return false }
+    effects.append(.interruptRequests)
     return true
   }
 
-  /// The vehicle has obeyed the command, or will not obey it.
-  private func endSearch() {
-    if !goal.goesOn { search.stop() }
-    sender?.stop()
+  // MARK: - The connection
+
+  private mutating func connect(_ target: Command.Move.Target) {
+    wish = Wish(target: target)
+    effects.append(.connect)
   }
 
-  private func stopCalling() {
-    senderEvents?.cancel()
-    sender?.close()
-    (sender, senderEvents) = (nil, nil)
+  /// The slowest part has begun: another thread connects, while others begin to listen and this one seals the
+  /// questions.
+  private mutating func ask(at now: Instant) {
+    guard case .connecting? = wish?.stage else { return }
+    if !goal.asksFirst { startSearches() }
+    renew()
+    proceed(at: now)
   }
 
-  /// Gives the vehicle time to hear this device.
-  ///
-  /// - Parameters:
-  ///   - sighting: the sighting before the wait.
-  ///   - shortfall: why that sighting is not enough.
-  private func waitForEars(_ sighting: Sighting, _ shortfall: Shortfall) {
-    guard lastWait == nil else { return }
-    lastWait = loop.schedule(at: .now + Self.patience) { [unowned self] in
-      lastWait = nil
-      guard commanded == nil else { return }
-      switch presence.verdict {
-      case .lacks(let sighting, let shortfall): end(.lacking(sighting, shortfall))
-      // The vehicle heard the device at another step, and now hears it nowhere.
-      case .nothing: end(.lacking(sighting, shortfall))
-      // The answer arrives later, or the request fails.
-      case .asks, .suffices: break
-      }
+  private mutating func renew() {
+    wish?.stage = .approaching
+    wish?.failures = [:]
+    effects.append(.ask(goal.steps))
+  }
+
+  private mutating func forgo(_ error: any Error) {
+    guard goal.goesOn, let failure = error as? any Failure, !failure.isInterruption else {
+      return end(.failure(error))
     }
+    wish = nil
+    report(.notConnected(failure))
   }
 
-  /// Sends the command, if that is possible now.
-  private func proceed() throws {
-    guard commanded == nil, pause == nil, let target, let client, ending == nil else { return }
-    switch presence.verdict {
-    case .suffices(let sighting):
-      // The request to this step has ended: a command would not be sent, and no answer would come.
-      if let error = failures[sighting.step.id] { return try fail(error) }
-      commanded = sighting
-      try tell(.sighted(sighting))
-      try client.present(sighting, to: target)
-      // Last, because releasing a radio takes time.
-      if goal.wait == .zero { endSearch() }
-    case .asks(let sighting):
-      if let error = failures[sighting.step.id] { return try fail(error) }
-      try tell(.asks(sighting))
-    case .lacks(let sighting, let shortfall):
-      guard isSearching, !search.isRunning else { return try tell(.lacks(sighting, shortfall)) }
-      if sender?.canCall == true, presence.awaitsHearing(shortfall, at: sighting.step.id) {
-        waitForEars(sighting, shortfall)
-        return try tell(.lacks(sighting, shortfall))
-      }
-      end(.lacking(sighting, shortfall))
-    case .nothing: if let lastResult { try finish(lastResult) }
+  // MARK: - The searches
+
+  private mutating func startSearches() {
+    guard case .unstarted(let count) = searches else { return }
+    searches = .running(count)
+    effects.append(.startSearches)
+  }
+
+  private mutating func take(_ event: SearchEvent, of method: ProofMethod, at now: Instant) {
+    if case .ended(let result) = event, case .running(let count) = searches {
+      let isSighting = if case .success(.sighted) = result { true } else { false }
+      searches = count > 1 ? .running(count - 1) : .ended(isSighting ? nil : result)
+    }
+    if isWorthTelling(event) { report(.search(method, event)) }
+    switch event {
+    case .note, .waiting: return
+    case .decided(_, let sighting): presence.take(decision: sighting, isReplay: goal.isReplay)
+    case .ended(.success(.sighted(let sighting))): presence.take(sighting)
+    case .ended: if case .ended(let result?) = searches { return finish(result, at: now) }
+    }
+    proceed(at: now)
+  }
+
+  private func isWorthTelling(_ event: SearchEvent) -> Bool {
+    // The search ends with the command, unless the vehicle delays the step.
+    if wish?.commanded != nil, !goal.goesOn { return false }
+    switch event {
+    case .note, .decided, .waiting: return true
+    case .ended(.success(.sighted)): return false
+    case .ended: if case .ended = searches { return false } else { return true }
     }
   }
 
   /// The last search has ended without a sighting. An earlier one may still wait for the vehicle's answer.
-  private func finish(_ result: Result<Finding, any Error>) throws {
-    lastResult = result
-    guard commanded == nil, pause == nil else { return }
-    if case .nothing = presence.verdict {} else if target != nil { return try proceed() }
-    guard case .undecided(let location, let radio) = try result.get() else { return }
+  private mutating func finish(_ result: Result<Finding, any Error>, at now: Instant) {
+    switch wish?.stage {
+    case .connecting, .commanding, .pausing: return
+    case .approaching: if case .nothing = presence.verdict {} else { return proceed(at: now) }
+    case nil: break
+    }
+    switch result {
+    case .failure(let error): end(.failure(error))
     // A recording ends at once. An unreachable vehicle is the more important error, but is known only later.
-    guard target == nil || presence.isAnswered else { return }
-    end(.undecided(location, radio))
-  }
-
-  private func fail(_ error: RiderError) throws {
-    guard goal.goesOn else { throw error }
-    try tell(.request(.failed(error)))
-    forget()
-  }
-
-  /// The command has ended, and the approach continues. The caller may be the client itself.
-  private func forget() {
-    let client = client
-    stopCalling()
-    (target, commanded, self.client, waitEnd) = (nil, nil, nil, nil)
-    // The next answer says where the vehicle then hears the device.
-    presence.take(heard: nil)
-    loop.schedule(at: .now) { [unowned self] in
-      client?.close()
-      if ending == nil, let lastResult { try finish(lastResult) }
+    case .success(.undecided(let location, let radio)) where wish == nil || presence.isAnswered:
+      end(.success(.undecided(location, radio)))
+    case .success: break
     }
   }
 
-  private func interruptCommand() throws -> Bool {
-    guard commanded != nil, let client else { return false }
-    try client.interrupt()
+  // MARK: - The vehicle
+
+  private mutating func take(_ update: StepRequest.Update, of step: StepID, at now: Instant) {
+    guard let wish else { return }
+    switch update {
+    case .send: break
+    case .answered(_, let policy):
+      report(.accepts(policy))
+      presence.take(policy, at: step)
+      startSearches()
+      proceed(at: now)
+    case .call(let call):
+      guard let radio = goal.calling, wish.commanded == nil else { return }
+      if case .idle = caller { caller = .working }
+      effects.append(.call(call, radio))
+    case .heard(let place):
+      presence.take(heard: place.flatMap(goal.vehicle.step).map { Sighting(heardAt: $0, found: now) })
+      proceed(at: now)
+    case .commanded: if wish.delay == nil { report(.commanded(step, wish.target)) }
+    case .moving:
+      report(.moving(step))
+      if goal.wait > .zero { endSearch() }
+    case .done(let statement):
+      guard let sighting = wish.commanded else { return }
+      report(.done(statement))
+      goal.goesOn ? forget(at: now) : end(.success(.moved(sighting, statement)))
+    case .failed(let error): take(error, of: step, wish, at: now)
+    }
+  }
+
+  private mutating func take(_ error: RiderError, of step: StepID, _ wish: Wish, at now: Instant) {
+    switch wish.stage {
+    case .approaching:
+      self.wish?.failures[step] = error
+      // The failure of one step is not told: that of the whole run is.
+      if goal.steps.contains(where: { self.wish?.failures[$0] == nil }) { return proceed(at: now) }
+      fail(self.wish?.failures[goal.steps[0]] ?? error, at: now)
+    case .commanding(let sighting) where sighting.step.id == step:
+      if !delays(error, at: step, wish, now) { fail(error, at: now) }
+    // The other requests were abandoned.
+    case .commanding, .connecting, .pausing: break
+    }
+  }
+
+  /// Whether to ask the vehicle again: something comes towards the step, and the rider has time. The searches go on
+  /// meanwhile, so the next command has a fresh proof.
+  private mutating func delays(_ error: RiderError, at step: StepID, _ wish: Wish, _ now: Instant) -> Bool {
+    guard case .refused(let refusal, _) = error, refusal.code == .approaching || refusal.code == .blind,
+      refusal.retryCanHelp, goal.wait > .zero
+    else { return false }
+    let (next, end) = (now + Self.pause, wish.delay?.end ?? now + goal.wait)
+    guard next <= end else { return false }
+    let last = wish.delay?.refusal
+    self.wish?.delay = (refusal, end)
+    self.wish?.stage = .pausing
+    effects.append(.schedule(.pause, at: next))
+    let isNew = last?.code != refusal.code || last?.oncoming?.category != refusal.oncoming?.category
+    report(.waits(step, refusal, isNew: isNew))
     return true
   }
 
-  private func end(_ ending: Ending) {
-    self.ending = ending
-    loop.stop()
+  private mutating func take(_ event: CallSender.Event, at now: Instant) {
+    guard let radio = goal.calling, caller != .idle else { return }
+    switch event {
+    case .calling:
+      caller = .working
+      report(.calling(radio))
+    case .failed(let error):
+      caller = .failed
+      report(.cannotCall(error))
+      proceed(at: now)
+    }
+  }
+
+  // MARK: - The decision
+
+  /// Sends the command, if that is possible now.
+  private mutating func proceed(at now: Instant) {
+    guard let wish, case .approaching = wish.stage else { return }
+    switch presence.verdict {
+    case .suffices(let sighting):
+      // The request to this step has ended: a command would not be sent, and no answer would come.
+      if let error = wish.failures[sighting.step.id] { return fail(error, at: now) }
+      self.wish?.stage = .commanding(sighting)
+      report(.sighted(sighting, wish.target, isAgain: wish.delay != nil))
+      effects.append(.present(sighting, wish.target))
+      // Last, because releasing a radio takes time.
+      if goal.wait == .zero { endSearch() }
+    case .asks(let sighting):
+      if let error = wish.failures[sighting.step.id] { return fail(error, at: now) }
+      report(.asks(sighting))
+    case .lacks(let sighting, let shortfall):
+      guard case .ended = searches else { return report(.lacks(sighting, shortfall)) }
+      guard caller == .working, presence.awaitsHearing(shortfall, at: sighting.step.id) else {
+        return end(.success(.lacking(sighting, shortfall)))
+      }
+      // Gives the vehicle time to hear this device.
+      if wish.unheard == nil {
+        self.wish?.unheard = (sighting, shortfall)
+        effects.append(.schedule(.patience, at: now + Self.patience))
+      }
+      report(.lacks(sighting, shortfall))
+    case .nothing: if case .ended(let result?) = searches { finish(result, at: now) }
+    }
+  }
+
+  /// The vehicle has not heard this device in time.
+  private mutating func stopWaiting() {
+    guard let (sighting, shortfall) = wish?.unheard else { return }
+    wish?.unheard = nil
+    guard wish?.commanded == nil else { return }
+    switch presence.verdict {
+    case .lacks(let sighting, let shortfall): end(.success(.lacking(sighting, shortfall)))
+    // The vehicle heard the device at another step, and now hears it nowhere.
+    case .nothing: end(.success(.lacking(sighting, shortfall)))
+    // The answer arrives later, or the request fails.
+    case .asks, .suffices: break
+    }
+  }
+
+  // MARK: - The end
+
+  /// The vehicle has obeyed the command, or will not obey it.
+  private mutating func endSearch() {
+    if !goal.goesOn { effects.append(.stopSearches) }
+    effects.append(.stopCalling)
+  }
+
+  private mutating func fail(_ error: RiderError, at now: Instant) {
+    guard goal.goesOn else { return end(.failure(error)) }
+    report(.failed(error))
+    forget(at: now)
+  }
+
+  /// The command has ended, and the approach continues.
+  private mutating func forget(at now: Instant) {
+    if wish?.unheard != nil { effects.append(.cancel(.patience)) }
+    (wish, caller) = (nil, .idle)
+    // The next answer says where the vehicle then hears the device.
+    presence.take(heard: nil)
+    effects.append(.close)
+    if case .ended(let result?) = searches { finish(result, at: now) }
+  }
+
+  private mutating func report(_ event: Event) { effects.append(.report(event)) }
+
+  private mutating func end(_ result: Result<Ending, any Error>) {
+    hasEnded = true
+    effects.append(.end(result))
   }
 }

@@ -29,6 +29,9 @@ package final class LiveView {
     return screen.keyboard
   }
 
+  /// Whether the user can press keys.
+  package var hasKeys: Bool { screen?.keyboard != nil }
+
   /// The keys pressed since the last call.
   package var keys: [Character] { screen?.pressed() ?? [] }
 

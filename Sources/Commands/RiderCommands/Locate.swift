@@ -72,14 +72,13 @@ struct Locate: ContextCommand {
       vehicle, radio: radio, limit: presence.timeout.timeout, interval: interval, recording: saving.save,
       trace: trace)
     if let view {
-      let ride = Ride(
-        vehicle, named: settings.naming(file), side: nil, radio: radio, limit: presence.timeout.timeout, context,
-        console, view, interruption)
+      let way = Ride.Way(
+        vehicle: vehicle, name: settings.naming(file), radio: radio, limit: presence.timeout.timeout)
       // The picture takes the terminal's keys, so nobody could type a passphrase.
       let unlock = context.unlock(interruption, noInput: true)
-      _ = try ride.run(nil, [search], patience: settings.patience, goesOn: true) {
-        try file.riderAccess(unlock: unlock)
-      }
+      _ = try Ride(way, context, console, view).run(
+        nil, [search], until: interruption, patience: settings.patience, goesOn: true
+      ) { try file.riderAccess(unlock: unlock) }
       return
     }
     try search.follow(interruption, tell: console.note) { location, _ in

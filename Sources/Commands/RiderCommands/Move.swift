@@ -158,13 +158,14 @@ struct MoveRequest: Request {
     let searches = try presence.searches(vehicle, settings, trace: trace)
     // Searches that need a radio are created together with it.
     let radio = searches.contains { $0.method == .beacon } ? try settings.radioSpec() : nil
-    let ride = Ride(
-      vehicle, named: settings.naming(file), side: side, radio: radio, limit: settings.timeout.value, context, console,
-      isWatched ? LiveView(context, console, radio: radio) : nil, interruption, calling: try caller(),
-      wait: wait)
+    let way = Ride.Way(
+      vehicle: vehicle, name: settings.naming(file), side: side, radio: radio, limit: settings.timeout.value,
+      calling: try caller(), wait: wait)
+    let ride = Ride(way, context, console, isWatched ? LiveView(context, console, radio: radio) : nil)
     do {
       let ending = try ride.run(
-        target, searches, patience: settings.patience, preparation: preparation, as: { [access] in access })
+        target, searches, until: interruption, patience: settings.patience, preparation: preparation
+      ) { [access] in access }
       switch ending {
       case .moved(let sighting, let statement):
         let duration = started.duration(to: .now).inSeconds

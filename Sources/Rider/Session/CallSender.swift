@@ -14,8 +14,6 @@ package final class CallSender {
   }
 
   package let events: Mailbox<Event>
-  /// False after the radio has failed.
-  package private(set) var canCall = true
   private let calls: Mailbox<Call>
   private let thread: WorkerThread
 
@@ -32,14 +30,6 @@ package final class CallSender {
 
   /// Starts a call, in place of the one before.
   package func call(_ call: Call) { calls.post(call) }
-
-  /// Notes an event.
-  package func take(_ event: Event) {
-    switch event {
-    case .calling: canCall = true
-    case .failed: canCall = false
-    }
-  }
 
   /// Ends the call. Does not wait.
   package func stop() { thread.stop.interrupt() }

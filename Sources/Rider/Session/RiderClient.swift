@@ -74,9 +74,6 @@ public final class RiderClient {
 
   deinit { close() }
 
-  /// The step with this name.
-  package func step(_ id: StepID) -> Step? { access.vehicle.step(id) }
-
   /// Ends the connection. Idempotent. After that, no other method may be called.
   public func close() {
     for registration in registrations { registration.cancel() }

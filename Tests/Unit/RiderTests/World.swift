@@ -1,5 +1,6 @@
 import Domain
 import MQTT
+import Ranging
 import Rider
 import StepController
 import StepProtocol
@@ -24,6 +25,8 @@ struct World {
     var restarts = 0.0
     /// The chance that the broker gives a subscriber what it kept of the controller's first run.
     var outdated = 0.0
+    /// The chance that the vehicle delays a motion, as if something came towards the step.
+    var traffic = 0.0
   }
 
   private enum Event {
@@ -33,6 +36,7 @@ struct World {
     case journal(JournalReport, run: Int)
     case servo(ServoReport, run: Int)
     case tick(run: Int)
+    case listen(run: Int)
   }
 
   static let vehicle = try! Vehicle(
@@ -51,7 +55,10 @@ struct World {
       expires: 1_000_000, device: keys.device.verificationKey
     ).signed(by: keys.operator))
 
+  static let policy = Policy(methods: [.nfc], zone: .near, proofAge: 30_000)
+
   private let faults: Faults
+  private let policy: Policy
   private var random: SplitMix
   /// Milliseconds.
   private(set) var clock: Int64 = 0
@@ -62,6 +69,7 @@ struct World {
   private var runBegan: Int64 = -10_000
   private var journal: Journal
   private var isTicking = false
+  private var isListening = false
   /// Where each servo was turned to: the truth.
   private(set) var places: [StepID: Double]
   private(set) var motions = 0
@@ -71,16 +79,23 @@ struct World {
 
   /// What each rider was told, in order, and how many motions there had been by then.
   private(set) var told: [[(update: StepRequest.Update, motions: Int)]] = []
+  /// The same of all riders, until somebody takes it.
+  private var news: [(rider: Int, update: StepRequest.Update)] = []
+  /// The riders' connection is lost, and nothing can be sent.
+  private var isCut = false
+  private var delayed: [[UInt8]: Bool] = [:]
 
-  init(_ goal: StepRequest.Goal, _ faults: Faults, seed: UInt64) {
+  /// - Parameter goal: the first rider's; nil if riders come later.
+  init(_ goal: StepRequest.Goal?, _ faults: Faults, policy: Policy = World.policy, seed: UInt64) {
     self.faults = faults
+    self.policy = policy
     random = SplitMix(seed)
     journal = Journal(
       entries: Dictionary(uniqueKeysWithValues: World.vehicle.steps.map { ($0.id, Journal.Entry(position: .close)) }))
     places = Dictionary(uniqueKeysWithValues: World.vehicle.steps.map { ($0.id, 0) })
-    controller = World.controller(journal)
-    perform(.connected)
-    begin(goal)
+    controller = World.controller(journal, policy)
+    start()
+    if let goal { begin(goal) }
   }
 
   /// Another rider comes after a time, milliseconds.
@@ -88,10 +103,72 @@ struct World {
     schedule(random.milliseconds(delay), .begin(goal))
   }
 
-  static func sighting(_ step: Step) -> Sighting {
+  /// Another rider comes now.
+  ///
+  /// - Returns: the rider's number.
+  @discardableResult
+  mutating func begin(_ goal: StepRequest.Goal) -> Int {
+    var request = StepRequest(goal, with: World.access, limit: World.instant(clock + 10_000))
+    let updates = request.begin()
+    requests.append(request)
+    told.append([])
+    let rider = requests.count - 1
+    if let (first, last) = retained[goal.step] {
+      let payload = happens(faults.outdated) ? first : last
+      send { .toRider(rider, topic: World.topic.status(goal.step), payload) }
+    }
+    take(updates, rider)
+    return rider
+  }
+
+  mutating func present(_ sighting: Sighting, to target: Command.Move.Target, by rider: Int) {
+    if !requests[rider].hasEnded { take(requests[rider].present(sighting, to: target, at: now), rider) }
+  }
+
+  mutating func abandon(_ rider: Int) { requests[rider].abandon() }
+
+  mutating func interrupt(_ rider: Int) { take(requests[rider].interrupt(), rider) }
+
+  /// The riders lose their connection, for good.
+  mutating func cut() {
+    isCut = true
+    for rider in requests.indices { take(requests[rider].disconnect(World.loss), rider) }
+  }
+
+  /// An adapter at a step hears a frame.
+  mutating func hear(_ frame: UUID, at step: StepID, rssi: Int8) {
+    perform(.heard(HeardFrame(frame, at: step, rssi: rssi, clock: clock - runBegan)))
+  }
+
+  /// What the riders were told since the last call.
+  mutating func takeNews() -> [(rider: Int, update: StepRequest.Update)] {
+    defer { news = [] }
+    return news
+  }
+
+  static func sighting(_ step: Step, found: Instant? = nil) -> Sighting {
     Sighting(
       tag: TagUID("04A1B2C3D4E5F6")!, content: StepLabel(vehicle: vehicle.uuid, step: step.id).text, of: step,
-      found: instant(-100))
+      found: found ?? instant(-100))
+  }
+
+  /// A sighting by the beacons, from a radio that hears a step from before it.
+  static func beaconSighting(_ step: Step, found: Instant = epoch) -> Sighting? {
+    Sighting(location(before: step), made: found)
+  }
+
+  static func location(before step: Step) -> Location {
+    var locator = Locator(steps: vehicle.steps)
+    var location = locator.decide(at: 0)
+    for tick in 1...30 {
+      let time = Double(tick) / 10
+      for other in vehicle.steps {
+        let beacon = IBeacon(uuid: vehicle.uuid, major: other.major, minor: 1, measuredPower: -59)
+        locator.hear(beacon, rssi: other == step ? -60 : -90, at: time)
+      }
+      if tick % 5 == 0 { location = locator.decide(at: time) }
+    }
+    return location
   }
 
   /// What the first rider was told.
@@ -110,28 +187,48 @@ struct World {
 
   /// Lets time pass until every request has ended and the vehicle is at rest, or until something is so.
   mutating func live(until end: Int64 = 200_000, or isDone: (World) -> Bool = { _ in false }) {
-    while clock < end, !isDone(self) {
-      let next = events.map { ($0.time, $0.number) }.min { $0 < $1 }
-      let limit = requests.filter { !$0.hasEnded }.map { World.milliseconds($0.limit) }.min()
-      guard let time = [next?.0, limit].compactMap({ $0 }).min() else { return }
-      clock = max(clock, time)
-      if let limit, limit <= clock, next.map({ $0.0 > limit }) ?? true {
-        for rider in requests.indices { take(requests[rider].advance(to: World.instant(clock)), rider) }
-        continue
-      }
-      let index = events.firstIndex { $0.number == next!.1 }!
-      handle(events.remove(at: index).event)
+    while clock < end, !isDone(self), let time = next { pass(to: time) }
+  }
+
+  var now: Instant { World.instant(clock) }
+
+  /// When something happens next; nil for never.
+  var next: Int64? { [events.map(\.time).min(), limit].compactMap(\.self).min() }
+
+  /// Lets time pass. The first thing that is due by then happens.
+  mutating func pass(to time: Int64) {
+    clock = max(clock, time)
+    let first = events.indices.min { (events[$0].time, events[$0].number) < (events[$1].time, events[$1].number) }
+    if let limit, limit <= clock, first.map({ events[$0].time > limit }) ?? true {
+      for rider in requests.indices { take(requests[rider].advance(to: now), rider) }
+    } else if let first, events[first].time <= clock {
+      handle(events.remove(at: first).event)
     }
+  }
+
+  static func instant(_ milliseconds: Int64) -> Instant { epoch + .milliseconds(milliseconds) }
+
+  static func milliseconds(_ instant: Instant) -> Int64 {
+    let (seconds, attoseconds) = epoch.duration(to: instant).components
+    return seconds * 1000 + attoseconds / 1_000_000_000_000_000
   }
 
   // MARK: -
 
+  private static let loss = MQTTError.lost(access.broker, .established)
+
+  /// The earliest limit of a request.
+  private var limit: Int64? { requests.filter { !$0.hasEnded }.map { World.milliseconds($0.limit) }.min() }
+
   private mutating func handle(_ event: Event) {
     switch event {
-    case .begin(let goal):
-      begin(goal)
+    case .begin(let goal): begin(goal)
     case .toVehicle(let step, let payload):
       if happens(faults.restarts) { restart() }
+      if isDelayed(payload), let answer = delay(payload) {
+        for rider in requests.indices { send { .toRider(rider, topic: World.topic.status(step), answer) } }
+        return
+      }
       perform(.request(Request(payload, on: step, isRetained: false)))
     case .toRider(let rider, let topic, let payload):
       guard let statement = try? World.access.statement(payload, on: topic) else { return }
@@ -144,7 +241,32 @@ struct World {
       guard run == self.run else { return }
       isTicking = false
       perform(.tick)
+    case .listen(let run):
+      guard run == self.run else { return }
+      isListening = false
+      perform(.listened)
     }
+  }
+
+  /// All copies of a message meet the same road.
+  private mutating func isDelayed(_ payload: [UInt8]) -> Bool {
+    if let known = delayed[payload] { return known }
+    let isDelayed = happens(faults.traffic)
+    delayed[payload] = isDelayed
+    return isDelayed
+  }
+
+  /// The vehicle's answer to a motion, while something comes towards the step; nil for another message.
+  private func delay(_ payload: [UInt8]) -> [UInt8]? {
+    let received = ReceivedCommand(
+      payload, controller: World.keys.decryption, operatorKey: World.keys.operator.verificationKey)
+    guard case .command(let command, _, _) = received, case .move(let move) = command.request else { return nil }
+    let refusal = Refusal(.approaching, oncoming: Oncoming(category: "bicycle", arrival: 3_000))
+    return Statement(
+      vehicle: World.vehicle.uuid, step: command.step, position: .close, phase: .idle, fault: nil, sequence: 1_000_000,
+      epoch: move.epoch, clock: clock - runBegan,
+      answer: .init(command: CommandDigest(of: payload), nonce: command.nonce, outcome: .refused(refusal))
+    ).payload(signedBy: World.keys.signing)
   }
 
   private mutating func perform(_ input: Controller.Input) {
@@ -170,6 +292,10 @@ struct World {
       isTicking = true
       schedule(20, .tick(run: run))
     }
+    if controller.awaitsCalls, !isListening {
+      isListening = true
+      schedule(Hearing.interval, .listen(run: run))
+    }
   }
 
   private mutating func turn(_ order: ServoOrder) {
@@ -190,28 +316,24 @@ struct World {
     run += 1
     runBegan = clock
     isTicking = false
-    controller = World.controller(journal)
-    perform(.connected)
+    isListening = false
+    controller = World.controller(journal, policy)
+    start()
   }
 
-  private mutating func begin(_ goal: StepRequest.Goal) {
-    var request = StepRequest(goal, with: World.access, limit: World.instant(clock + 10_000))
-    let updates = request.begin()
-    requests.append(request)
-    told.append([])
-    let rider = requests.count - 1
-    if let (first, last) = retained[goal.step] {
-      let payload = happens(faults.outdated) ? first : last
-      send { .toRider(rider, topic: World.topic.status(goal.step), payload) }
-    }
-    take(updates, rider)
+  private mutating func start() {
+    perform(.connected)
+    for step in World.vehicle.steps { perform(.ear(step.id, isListening: true)) }
   }
 
   private mutating func take(_ updates: [StepRequest.Update], _ rider: Int) {
     told[rider] += updates.map { ($0, motions) }
+    news += updates.map { (rider, $0) }
     let step = requests[rider].step
     for update in updates {
-      if case .send(_, let payload) = update { send { .toVehicle(step, payload) } }
+      guard case .send(_, let payload) = update else { continue }
+      if isCut { return take(requests[rider].failToSend(World.loss), rider) }
+      send { .toVehicle(step, payload) }
     }
   }
 
@@ -227,20 +349,14 @@ struct World {
 
   private mutating func happens(_ share: Double) -> Bool { Double.random(in: 0..<1, using: &random) < share }
 
-  private static func controller(_ journal: Journal) -> Controller {
-    Controller(
+  private static func controller(_ journal: Journal, _ policy: Policy) -> Controller {
+    let hears = policy.needsHearing || policy.methods.contains(.heard)
+    return Controller(
       vehicle: vehicle,
       keys: Controller.Keys(
         decryption: keys.decryption, signing: keys.signing, operatorKey: keys.operator.verificationKey),
-      policy: Policy(methods: [.nfc], zone: .near, proofAge: 30_000),
-      profile: MotionProfile(travel: 400, limit: 5_000), journal: journal)
-  }
-
-  private static func instant(_ milliseconds: Int64) -> Instant { epoch + .milliseconds(milliseconds) }
-
-  private static func milliseconds(_ instant: Instant) -> Int64 {
-    let (seconds, attoseconds) = epoch.duration(to: instant).components
-    return seconds * 1000 + attoseconds / 1_000_000_000_000_000
+      policy: policy, profile: MotionProfile(travel: 400, limit: 5_000),
+      hearing: hears ? Hearing(vehicle, powers: [:]) : nil, journal: journal)
   }
 }
 
