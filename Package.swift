@@ -50,12 +50,12 @@ let package = Package(
     .executable(name: "stepctl-traffic", targets: ["stepctl-traffic"]),
     .executable(name: "stepd", targets: ["stepd"]),
     // For gateways, kiosks and simulators. Tests/Kiosk is an example.
-    .library(name: "StepProtocol", targets: ["StepProtocol", "Domain", "Encoding"]),
+    .library(name: "StepProtocol", targets: ["StepProtocol", "Access", "Domain", "Encoding"]),
     .library(name: "Ranging", targets: ["Ranging", "Domain"]),
     // For an operator's server. Fleet is one.
-    .library(name: "Operator", targets: ["Operator", "StepProtocol", "Domain", "Encoding", "SystemIO"]),
+    .library(name: "Operator", targets: ["Operator", "Access", "StepProtocol", "Domain", "Encoding", "SystemIO"]),
     .library(name: "Geography", targets: ["Geography"]),
-    .library(name: "Rider", targets: ["Rider", "MQTT", "StepProtocol", "Ranging", "Domain", "Encoding", "SystemIO"]),
+    .library(name: "Rider", targets: ["Rider", "Access", "MQTT", "StepProtocol", "Ranging", "Domain", "Encoding", "SystemIO"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2")

@@ -1,3 +1,4 @@
+package import Access
 import Booking
 import Domain
 package import Encoding

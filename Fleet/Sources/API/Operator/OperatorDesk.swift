@@ -1,3 +1,4 @@
+package import Access
 package import Domain
 package import StepProtocol
 
