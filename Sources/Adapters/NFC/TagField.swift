@@ -107,11 +107,11 @@ extension TagField {
 }
 
 /// The kind of tag, which determines its protocol.
-enum TagType {
+package enum TagType {
   case type2, type4
 
   /// From the selection response (NFC Forum, Digital Protocol 1.1, 4.8.2, SEL_RES).
-  init(of target: NFCTarget) throws(NFCError) {
+  package init(of target: NFCTarget) throws(NFCError) {
     if target.speaksISODEP {
       self = .type4
     } else if target.sak & 0x7F == 0 {

@@ -2,7 +2,7 @@ import Domain
 package import NDEF
 package import NFC
 import SystemIO
-import Tags
+package import Tags
 
 /// Writes to one particular tag, even if it is taken away and returned meanwhile.
 ///
