@@ -114,7 +114,7 @@ package struct ProgressLine: Sendable {
 
 extension Output {
   /// A failed write is ignored, because there is nowhere to report it.
-  func write(line: String) { try? write((line + "\n").utf8) }
+  package func write(line: String) { try? write((line + "\n").utf8) }
 
   /// Prints the error line of a failed command, and the hint below it.
   func report(_ failure: any Failure, program: String) {
