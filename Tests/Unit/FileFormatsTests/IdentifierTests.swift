@@ -270,7 +270,7 @@ struct IdentifierTests {
   @Test("a damaged file of keys says which tag, and nothing of a key")
   func tagFile() throws {
     func complaint(_ text: String) -> String? {
-      ConfigurationTests.complaint { _ = try TagKeyFile(parsing: Array(text.utf8), path: "tags.json") }
+      FileFormatsTests.complaint { _ = try TagKeyFile(parsing: Array(text.utf8), path: "tags.json") }
     }
     let form = "expected a uid, a step, and meta_read_key and file_read_key of 32 hexadecimal digits"
     #expect(complaint("[\(Self.tag), {}]") == "tags.json: tag 2: \(form)")

@@ -102,7 +102,7 @@ struct SettingsTests {
   @Test("a wrong value names the flag, the variable or the line")
   func wrongValues() throws {
     func complaint(_ flags: Settings.Flags = Settings.Flags(), _ environment: [String: String] = [:]) -> String? {
-      ConfigurationTests.complaint { _ = try settings(flags, environment) }
+      FileFormatsTests.complaint { _ = try settings(flags, environment) }
     }
     let expected = "expected 0.1 s to 1 h, as 10, 10s or 2m, found"
     #expect(complaint(Settings.Flags(timeout: "0")) == "--timeout: \(expected) \"0\"")
