@@ -11,16 +11,20 @@ struct ControllerFileTests {
     try ControllerFile(parsing: Array(text.utf8), path: path)
   }
 
-  private let sample = ControllerFile(
-    path: "stepd.toml", broker: .init(identity: .init(certificate: "stepd.crt", key: "stepd.key")),
-    keys: .init(encryption: "encryption.jwk", signing: "signing.jwk", operatorKey: Sample.verificationKey),
-    policy: Policy(methods: [.beacon], zone: .immediate, proofAge: 5_000),
-    profile: MotionProfile(travel: 2_000, limit: 6_500),
-    servo: .pwm(
-      PWMOutputs(channels: [
-        Sample.left: PWMChannel(chip: 0, channel: 0),
-        Sample.right: PWMChannel(chip: 0, channel: 1, pulses: ServoPulses(closed: 2500, open: 500)),
-      ])))
+  private let sample = {
+    var file = ControllerFile(
+      path: "stepd.toml", vehicle: "vehicle.toml",
+      broker: .init(identity: .init(certificate: "stepd.crt", key: "stepd.key")),
+      keys: .init(encryption: "encryption.jwk", signing: "signing.jwk", operatorKey: Sample.verificationKey),
+      policy: Policy(methods: [.beacon], zone: .immediate, proofAge: 5_000), beacons: [:], tagKeys: nil,
+      servo: .pwm(
+        PWMOutputs(channels: [
+          Sample.left: PWMChannel(chip: 0, channel: 0),
+          Sample.right: PWMChannel(chip: 0, channel: 1, pulses: ServoPulses(closed: 2500, open: 500)),
+        ])), trafficGuard: nil)
+    file.profile = MotionProfile(travel: 2_000, limit: 6_500)
+    return file
+  }()
 
   @Test("a whole file is read")
   func whole() throws {

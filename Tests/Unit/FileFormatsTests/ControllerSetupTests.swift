@@ -79,7 +79,7 @@ struct ControllerSetupTests {
     let servo = try #require(Sample.controller.firstRange(of: "[servo]"))
     let text = Sample.controller[..<servo.lowerBound]
     #expect(
-      try read(text + "[servo]\ndriver = \"simulated\"\n").servo
+      try read(text + "[servo]\ndriver = \"simulated\"\n").file.servo
         == .simulated(log: "\(folder.path)/servo.jsonl"))
   }
 

@@ -61,10 +61,10 @@ import Testing
   @Test("journals are counted by the time that they took, and those that failed are not")
   mutating func journals() {
     for ticket in 1...3 { metrics.begin(ticket) }
-    metrics.take(.failed(1, "no space"))
-    metrics.take(.committed(2))
-    metrics.take(.committed(3))
-    metrics.take(.committed(4))
+    metrics.written(.failed(1, "no space"))
+    metrics.written(.committed(2))
+    metrics.written(.committed(3))
+    metrics.written(.committed(4))
     let text = metrics.text
     #expect(text.contains("stepd_journal_commit_seconds_count 2\n"))
     #expect(text.contains("stepd_journal_commit_seconds_bucket{le=\"+Inf\"} 2\n"))
