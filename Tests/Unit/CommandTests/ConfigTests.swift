@@ -3,6 +3,7 @@ import Domain
 import Encoding
 import Glibc
 import SystemIO
+import Terminal
 import TestSupport
 import Testing
 

@@ -1,6 +1,7 @@
 import Domain
 import Encoding
 import Glibc
+import Terminal
 import TestSupport
 import Testing
 

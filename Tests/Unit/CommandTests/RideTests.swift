@@ -8,6 +8,7 @@ import StepProtocol
 @testable import StepdConfiguration
 import Synchronization
 import SystemIO
+import Terminal
 import TestSupport
 import Testing
 

@@ -1,5 +1,6 @@
 import CommandParts
 import Domain
+import Terminal
 import Testing
 
 

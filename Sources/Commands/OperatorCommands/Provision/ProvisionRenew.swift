@@ -1,5 +1,6 @@
 import ArgumentParser
 import CommandParts
+import Encoding
 import Operator
 import Terminal
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CommandParts
+import Domain
 import Encoding
 import Operator
 import Terminal
