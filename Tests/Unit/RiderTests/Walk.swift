@@ -95,8 +95,8 @@ struct Walk {
     let target: Command.Move.Target? = goal.goesOn && happens(0.6) ? nil : happens(0.8) ? .open : .close
     self.random = random
     schedule(0, .begin(target))
-    // Nobody looks for ever.
-    if goal.goesOn { schedule(100_000, .quit) }
+    // Nobody looks for ever. The first one may interrupt a command.
+    if goal.goesOn { for time in [60_000, 60_100] as [Int64] { schedule(time, .quit) } }
     for _ in 0..<(goal.goesOn ? 4 : 1) where self.happens(0.5) {
       schedule(milliseconds(0...40_000), .want(self.happens(0.5) ? .open : .close))
     }
@@ -179,20 +179,23 @@ struct Walk {
   private mutating func hear() {
     for (rider, update) in world.takeNews() {
       guard let step = riders.first(where: { $0.value == rider })?.key else { continue }
-      switch update {
-      case .answered(_, let policy): presence.take(policy, at: step)
-      case .heard(let place):
-        presence.take(
-          heard: place.flatMap { World.vehicle.step($0) }.map { Sighting(heardAt: $0, found: world.now) })
-      case .commanded:
-        if command?.sighting.step.id != step { flaws.append("a command to the \(step) step, which nobody decided") }
-        if command?.isSent == true { flaws.append("a command was sent twice") }
-        command?.isSent = true
-      case .done, .failed:
-        if let command, command.sighting.step.id == step { end(command.isSent, update) }
-      case .send, .call, .moving: break
-      }
       inputs.append(.request(update, of: step))
+    }
+  }
+
+  /// Notes an update when the approach takes it.
+  private mutating func note(_ update: StepRequest.Update, _ step: StepID) {
+    switch update {
+    case .answered(_, let policy): presence.take(policy, at: step)
+    case .heard(let place):
+      presence.take(heard: place.flatMap { World.vehicle.step($0) }.map { Sighting(heardAt: $0, found: world.now) })
+    case .commanded:
+      if command?.sighting.step.id != step { flaws.append("a command to the \(step) step, which nobody decided") }
+      if command?.isSent == true { flaws.append("a command was sent twice") }
+      command?.isSent = true
+    case .done, .failed:
+      if let command, command.sighting.step.id == step { end(command.isSent, update) }
+    case .send, .call, .moving: break
     }
   }
 
@@ -218,6 +221,7 @@ struct Walk {
   private mutating func drain() {
     while !inputs.isEmpty {
       let input = inputs.removeFirst()
+      if case .request(let update, let step) = input, riders[step] != nil { note(update, step) }
       let effects = approach.handle(input, at: world.now)
       if result != nil, !effects.isEmpty { flaws.append("it goes on after its end") }
       for effect in effects { perform(effect) }
