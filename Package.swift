@@ -178,7 +178,7 @@ let package = Package(
     tests("OperatorTests", ["Encoding", "Domain", "StepProtocol", "Access", "SystemIO", "Bluetooth", "MQTT", "Certificates", "FileFormats", "Rider", "StepController", "StepdConfiguration", "Operator"]),
     tests("StepControllerTests", ["Encoding", "Domain", "Cryptography", "Geography", "Traffic", "StepProtocol", "StepController"]),
     tests("StepDaemonTests", ["Encoding", "Domain", "Cryptography", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "StepController", "StepdConfiguration", "StepDaemon", "CommandParts"]),
-    tests("CommandTests", ["Encoding", "Domain", "Cryptography", "NDEF", "Tags", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Certificates", "NFC", "FileFormats", "UserSettings", "StepController", "StepdConfiguration", "Terminal", "CommandParts", "RiderCommands", "OperatorCommands", argumentParser]),
+    tests("CommandTests", ["Encoding", "Domain", "Cryptography", "NDEF", "Tags", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Certificates", "NFC", "FileFormats", "UserSettings", "Rider", "StepController", "StepdConfiguration", "Terminal", "CommandParts", "RiderCommands", "OperatorCommands", argumentParser]),
     tests("FleetClientTests", ["Encoding", "Domain", "Cryptography", "Geography", "StepProtocol", "Access", "SystemIO", "HTTP", "Rider"]),
     tests("RiderTests", ["Domain", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Rider", "StepController", "Terminal"]),
     tests("StructureTests", ["Encoding"]),

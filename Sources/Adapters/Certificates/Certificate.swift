@@ -94,8 +94,12 @@ package struct Certificate: ~Copyable {
   package func publicKey() throws(OpenSSLError) -> [UInt8] { try shownPublicKey(X509_get_X509_PUBKEY(handle.pointer)) }
 
   /// Throws unless the certificate is for the key.
-  package func require(isFor key: borrowing PrivateKey) throws(OpenSSLError) {
-    try check("use the certificate", X509_check_private_key(handle.pointer, key.handle.pointer))
+  ///
+  /// - Parameter operation: what would be done with both, for the error.
+  package func require(
+    isFor key: borrowing PrivateKey, to operation: String = "use the certificate"
+  ) throws(OpenSSLError) {
+    try check(operation, X509_check_private_key(handle.pointer, key.handle.pointer))
   }
 
   /// Throws unless the authority's key has signed the certificate.

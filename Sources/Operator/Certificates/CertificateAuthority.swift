@@ -21,7 +21,7 @@ struct CertificateAuthority: ~Copyable {
 
   /// An existing authority. Throws if the key does not belong to the certificate.
   init(certificate: consuming Certificate, key: consuming PrivateKey) throws(OpenSSLError) {
-    try certificate.require(isFor: key)
+    try certificate.require(isFor: key, to: "issue certificates")
     self.certificate = certificate
     self.key = key
   }

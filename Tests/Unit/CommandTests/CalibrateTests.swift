@@ -7,7 +7,6 @@ import Terminal
 import TestSupport
 import Testing
 
-
 @Suite("stepctl calibrate")
 struct CalibrateTests {
   private let shell: Shell

@@ -7,7 +7,6 @@ import Terminal
 import TestSupport
 import Testing
 
-
 @Suite("stepctl config show and path")
 struct ConfigTests {
   private let shell: Shell

@@ -1,11 +1,12 @@
 import Bluetooth
-import CommandParts
+@testable import CommandParts
 import Domain
+import Rider
+@testable import RiderCommands
 import SystemIO
 import Terminal
 import Testing
 @testable import UserSettings
-
 
 @Suite("Console, questions and views")
 struct ConsoleTests {
@@ -16,7 +17,8 @@ struct ConsoleTests {
     -> Context
   {
     Context(
-      output: terminal ?? output, errors: errors, input: Answers(answers), environment: environment,
+      streams: StandardStreams(
+        output: terminal ?? output, errors: errors, input: Answers(answers), environment: environment),
       folders: ConfigurationFolders(environment: environment),
       interruption: { () throws(SystemError) in try Interruption.manual() })
   }
@@ -49,7 +51,7 @@ struct ConsoleTests {
   @Test("a question is repeated until the answer is yes or no")
   func confirmation() throws {
     let context = context(answers: ["perhaps", " YES ", "", "n"])
-    let questions = Questions(context, try context.interruption())
+    let questions = Questions(context.streams, try context.interruption())
     #expect(try questions.confirm("open?", suggestion: false))
     #expect(try !questions.confirm("open?", suggestion: false))
     #expect(try !questions.confirm("open?", suggestion: true))
@@ -60,9 +62,9 @@ struct ConsoleTests {
   func ends() throws {
     let context = context(answers: [])
     let interruption = try context.interruption()
-    #expect(throws: CommandFailure.self) { try Questions(context, interruption).ask("name? ") }
+    #expect(throws: CommandFailure.self) { try Questions(context.streams, interruption).ask("name? ") }
     interruption.interrupt()
-    #expect(throws: Interrupted.self) { try Questions(context, interruption).ask("name? ") }
+    #expect(throws: Interrupted.self) { try Questions(context.streams, interruption).ask("name? ") }
   }
 
   @Test("a view draws over the last frame, keeps notes for later, and leaves the last lines")

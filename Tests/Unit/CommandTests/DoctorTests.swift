@@ -1,12 +1,11 @@
 import Bluetooth
-import CommandParts
+@testable import CommandParts
 import Domain
 import Encoding
 import Glibc
 import Terminal
 import TestSupport
 import Testing
-
 
 @Suite("stepctl doctor")
 struct DoctorTests {

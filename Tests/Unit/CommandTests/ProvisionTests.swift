@@ -1,4 +1,4 @@
-import CommandParts
+@testable import CommandParts
 import Domain
 import Encoding
 @testable import FileFormats
@@ -7,7 +7,6 @@ import SystemIO
 import Terminal
 import TestSupport
 import Testing
-
 
 @Suite("stepctl provision vehicle and token")
 struct ProvisionTests {

@@ -12,7 +12,6 @@ import Terminal
 import TestSupport
 import Testing
 
-
 /// What riders type, with a real broker and a vehicle that is played.
 @Suite("stepctl open, stop and status", .enabled(if: Mosquitto.isInstalled, "mosquitto is not installed"))
 struct RideTests {

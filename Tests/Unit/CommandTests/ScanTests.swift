@@ -8,7 +8,6 @@ import Terminal
 import TestSupport
 import Testing
 
-
 @Suite("stepctl scan")
 struct ScanTests {
   private let shell: Shell

@@ -1,17 +1,15 @@
 import Bluetooth
-import CommandParts
+@testable import CommandParts
 import Domain
 import Encoding
 import Glibc
+@testable import OperatorCommands
 import Ranging
-import OperatorCommands
-import RiderCommands
 import Synchronization
 import SystemIO
 import Terminal
 import TestSupport
 @testable import UserSettings
-
 
 /// Where a test types commands: they run in process, in a home of their own, at a time of their own.
 struct Shell {

@@ -1,20 +1,25 @@
 import ArgumentParser
-import CommandParts
+@testable import CommandParts
 import Domain
 import Encoding
 import FoundationEssentials
 import Glibc
-import RiderCommands
+@testable import OperatorCommands
+@testable import RiderCommands
 import Terminal
 import TestSupport
 import Testing
-
 
 @Suite("What is typed wrongly, and what a command says of itself")
 struct UsageTests {
   private let shell: Shell
 
   init() throws { shell = try Shell() }
+
+  /// Of all commands.
+  private var allExamples: [String: [Examples.Example]] {
+    Examples.of.merging(Examples.ofTechnicians) { first, _ in first }
+  }
 
   @Test(
     "one line says what is wrong, and a hint what to type",
@@ -201,7 +206,7 @@ struct UsageTests {
   @Test("every command has examples, and they can be typed")
   func examples() throws {
     func visit(_ command: any ParsableCommand.Type, _ typed: String) throws {
-      let examples = try #require(Examples.of[typed], "\(typed)")
+      let examples = try #require(allExamples[typed], "\(typed)")
       let help = shell.types(typed.split(separator: " ").dropFirst().map(String.init) + ["--help"])
       for example in examples {
         #expect(help.output.contains("  \(example.typed)"))
@@ -216,7 +221,7 @@ struct UsageTests {
       }
     }
     try visit(StepctlCommand.self, "stepctl")
-    for typed in Examples.of.keys {
+    for typed in allExamples.keys {
       #expect(
         shell.types(typed.split(separator: " ").dropFirst().map(String.init) + ["--help"]).ending == .status(.done),
         "\(typed)")

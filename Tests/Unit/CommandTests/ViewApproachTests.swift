@@ -1,8 +1,8 @@
-import CommandParts
+@testable import CommandParts
 import Domain
+@testable import RiderCommands
 import Terminal
 import Testing
-
 
 @Suite("Frame of locate --watch") struct ViewFrameTests {
   @Test("shows a rider who is located")

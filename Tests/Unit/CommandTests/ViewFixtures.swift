@@ -1,9 +1,9 @@
-import CommandParts
+@testable import CommandParts
 import Domain
 @testable import Ranging
+@testable import RiderCommands
 import Terminal
 import Testing
-
 
 /// A decision as the locator could have come to it.
 func report(

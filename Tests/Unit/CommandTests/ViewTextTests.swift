@@ -1,8 +1,8 @@
-import CommandParts
+@testable import CommandParts
 import Domain
+@testable import RiderCommands
 import Terminal
 import Testing
-
 
 @Suite("Text on a terminal") struct ViewTextTests {
   @Test(

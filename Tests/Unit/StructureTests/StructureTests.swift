@@ -21,16 +21,20 @@ import Testing
       name: "Sums", path: "Sources/Core/Sums", dependencies: ["Words", "CLibcrypto"],
       imports: [.init("Words"), .init("CLibcrypto")]),
     .init(name: "CRadio", path: "Sources/Libraries/CRadio"),
-    .init(name: "Kernel", path: "Sources/System", dependencies: ["Words"], imports: [.init("Words"), .init("Glibc")]),
+    .init(name: "Kernel", path: "Sources/SystemIO/Kernel", dependencies: ["Words"], imports: [.init("Words"), .init("Glibc")]),
     .init(
       name: "Radio", path: "Sources/Adapters/Radio", dependencies: ["Kernel", "CRadio"],
       imports: [.init("Kernel"), .init("CRadio")]),
     .init(name: "Broker", path: "Sources/Adapters/Broker", dependencies: ["Kernel"], imports: [.init("Kernel")]),
     .init(name: "Rider", path: "Sources/Rider", dependencies: ["Broker"], imports: [.init("Broker")]),
-    .init(name: "Machine", path: "Sources/Controller/Core", dependencies: ["Sums"], imports: [.init("Sums")]),
+    .init(name: "Machine", path: "Sources/Vehicle/Machine", dependencies: ["Sums"], imports: [.init("Sums")]),
+    .init(name: "StepDaemon", path: "Sources/Vehicle/StepDaemon", dependencies: ["Machine"], imports: [.init("Machine")]),
+    .init(name: "Operator", path: "Sources/Operator", dependencies: ["Machine"], imports: [.init("Machine")]),
     .init(
-      name: "Console", path: "Sources/CommandLine", dependencies: ["Words", "ArgumentParser"],
+      name: "Console", path: "Sources/Terminal/Console", dependencies: ["Words", "ArgumentParser"],
       imports: [.init("Words"), .init("ArgumentParser")]),
+    .init(
+      name: "RiderCommands", path: "Sources/Commands/RiderCommands", dependencies: ["Rider"], imports: [.init("Rider")]),
     .init(
       name: "the-program", path: "Sources/Programs/the-program", dependencies: ["Rider", "Console"],
       imports: [.init("Rider"), .init("Console")]),
@@ -81,7 +85,18 @@ import Testing
       imports: .init("CLibcrypto"), expected: [.importers(of: "CLibcrypto", ["Broker", "Sums"])]),
     arrow("an adapter that imports the rider's side", from: "Radio", to: "Rider"),
     arrow("an adapter that imports another", from: "Radio", to: "Broker"),
-    arrow("the rider's side that imports the controller's", from: "Rider", to: "Machine"),
+    arrow("the rider's side that imports the vehicle's", from: "Rider", to: "Machine"),
+    arrow("the vehicle's side that imports the rider's", from: "Machine", to: "Rider"),
+    arrow("the rider's side that imports the operator's", from: "Rider", to: "Operator"),
+    arrow("the operator's side that imports the rider's", from: "Operator", to: "Rider"),
+    arrow("the vehicle's side that imports the operator's", from: "StepDaemon", to: "Operator"),
+    arrow("an operator that drives a step", from: "Operator", to: "StepDaemon"),
+    arrow("a console that knows a side", from: "Console", to: "Rider"),
+    arrow("a side that prints", from: "Operator", to: "Console"),
+    arrow("a rider's command that has the certificate authority", from: "RiderCommands", to: "Operator"),
+    Fault(
+      testDescription: "a module whose folder has another name", target: "Machine", path: "Sources/Vehicle/Engine",
+      expected: [.misnamed("Machine", folder: "Sources/Vehicle/Engine")]),
     arrow("arguments below the command line", from: "Rider", to: "ArgumentParser"),
     Fault(
       testDescription: "an upward arrow that is only in the manifest", target: "Radio", names: "Rider",
@@ -107,8 +122,8 @@ import Testing
       imports: .init("FoundationEssentials"),
       expected: [.heavy(.init("FoundationEssentials"), in: "Radio")]),
     Fault(
-      testDescription: "a folder that is in no room", target: "Machine", path: "Sources/Attic",
-      expected: [.homeless("Machine")]),
+      testDescription: "a folder that is in no room", target: "Radio", path: "Sources/Attic",
+      expected: [.homeless("Radio")]),
   ]
 
   @Test("each fault is found, and nothing else", arguments: faults)
