@@ -909,20 +909,20 @@ _stepctl_provision() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    vehicle|keys|token|beacon|tag|qr|watcher)
+    vehicle|start|update|renew|relocate|keys|token|beacon|tag|qr|watcher)
         # Offer subcommand argument completions
         "_stepctl_provision_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'vehicle keys token beacon tag qr watcher' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'vehicle start update renew relocate keys token beacon tag qr watcher' -- "${cur}"))
         ;;
     esac
 }
 
 _stepctl_provision_vehicle() {
     repeating_flags=(--verbose -v)
-    non_repeating_flags=(--force --relocate --renew --update --start --no-input --json --quiet -q --no-color --version -h --help)
+    non_repeating_flags=(--force --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=(--beacon)
     non_repeating_options=(--name --uuid --topic --host --port --steps --servo --operator --fleet --code --ca --feed --at --keys)
     __stepctl_offer_flags_options 1
@@ -979,6 +979,70 @@ _stepctl_provision_vehicle() {
         return
         ;;
     esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_stepctl_provision_start() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_stepctl_provision_update() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_stepctl_provision_renew() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_stepctl_provision_relocate() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
 
     # Offer positional completions
     case "${positional_number}" in
@@ -1707,7 +1771,7 @@ _stepctl_help() {
     'config') COMPREPLY+=($(compgen -W 'show path import' -- "${cur}")) ;;
     'bookings') COMPREPLY+=($(compgen -W 'list show extend cancel end' -- "${cur}")) ;;
     'account') COMPREPLY+=($(compgen -W 'create confirm password export delete' -- "${cur}")) ;;
-    'provision') COMPREPLY+=($(compgen -W 'vehicle keys token beacon tag qr watcher' -- "${cur}")) ;;
+    'provision') COMPREPLY+=($(compgen -W 'vehicle start update renew relocate keys token beacon tag qr watcher' -- "${cur}")) ;;
     'operator') COMPREPLY+=($(compgen -W 'init tokens riders vehicles tags log revoke publish renew move keys' -- "${cur}")) ;;
     'operator keys') COMPREPLY+=($(compgen -W 'show rotate retire' -- "${cur}")) ;;
     'traffic') COMPREPLY+=($(compgen -W 'serve watch delay guard' -- "${cur}")) ;;

@@ -5,8 +5,16 @@ import TestSupport
 struct Command: Decodable {
   let commandName: String
   let superCommands: [String]?
-  let arguments: [Argument]?
+  private let known: [Argument]?
   let subcommands: [Command]?
+
+  /// What people are shown.
+  var arguments: [Argument]? { known?.filter(\.shouldDisplay) }
+
+  private enum CodingKeys: String, CodingKey {
+    case commandName, superCommands, subcommands
+    case known = "arguments"
+  }
 
   struct Argument: Decodable {
     let kind: Kind
@@ -16,6 +24,8 @@ struct Command: Decodable {
     let allValues: [String]?
     let abstract: String?
     let isOptional: Bool
+    /// False for what only a script of before still types, to be told what to type now.
+    let shouldDisplay: Bool
 
     enum Kind: String, Decodable {
       case positional, option, flag

@@ -89,8 +89,8 @@ struct ModuleGraph: Equatable {
     ("Sources/Commands/CommandParts", "Sources/Rider"), ("Sources/Commands/CommandParts", "Sources/Vehicle"),
   ]
 
-  /// Modules of other packages that only some rooms may import: from this height up.
-  static let lowest = ["ArgumentParser": 5]
+  /// Modules of other packages that only some rooms may import.
+  static let only = ["ArgumentParser": ["Sources/Terminal", "Sources/Commands", "Sources/Programs"]]
 
   /// What the compiler brings along, which no manifest names.
   static let toolchain: Set = [
@@ -176,7 +176,7 @@ struct ModuleGraph: Equatable {
             found.insert(.upward(from: target.name, to: name))
             continue
           }
-        } else if Self.lowest[name, default: 0] > room.height {
+        } else if let rooms = Self.only[name], !rooms.contains(room.folder) {
           found.insert(.upward(from: target.name, to: name))
         }
       }
