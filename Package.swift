@@ -135,7 +135,7 @@ let package = Package(
     module("StepdConfiguration", in: "Vehicle/StepdConfiguration", ["Encoding", "Domain", "Geography", "Traffic", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "TrafficFeed", "Positioning", "FileFormats", "StepController"]),
     module("StepDaemon", in: "Vehicle/StepDaemon", ["Encoding", "Domain", "Geography", "Traffic", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "TrafficFeed", "Positioning", "FileFormats", "StepController", "StepdConfiguration", "CDevices"]),
     // Operator: making vehicles, and handing out access.
-    module("Operator", in: "Operator", ["Encoding", "Domain", "Cryptography", "NDEF", "Tags", "NTAG424", "StepProtocol", "Access", "SystemIO", "Bluetooth", "MQTT", "Certificates", "NFC", "FileFormats", "StepController", "StepdConfiguration"]),
+    module("Operator", in: "Operator", ["Encoding", "Domain", "Cryptography", "NDEF", "Tags", "NTAG424", "Geography", "Traffic", "StepProtocol", "Access", "SystemIO", "Bluetooth", "MQTT", "Certificates", "NFC", "TrafficFeed", "Positioning", "FileFormats", "StepController", "StepdConfiguration"]),
 
     // Terminal: how a program prints, asks and ends.
     module("Terminal", in: "Terminal", ["Encoding", "Domain", "SystemIO", "CBuild", argumentParser]),
@@ -174,7 +174,7 @@ let package = Package(
     tests("CodeDrawingTests", ["Domain", "CodeDrawing"]),
     tests("CodeReadingTests", ["Encoding", "SystemIO", "CodeReading", "CodeDrawing", "stepctl-qr"]),
     tests("MQTTTests", ["SystemIO", "MQTT"]),
-    tests("FileFormatsTests", ["Encoding", "Domain", "Geography", "Traffic", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "TrafficFeed", "Positioning", "FileFormats", "UserSettings", "Rider", "StepController", "StepdConfiguration"]),
+    tests("FileFormatsTests", ["Encoding", "Domain", "Geography", "Traffic", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "TrafficFeed", "Positioning", "FileFormats", "UserSettings", "Rider", "StepController", "StepdConfiguration", "Operator"]),
     tests("OperatorTests", ["Encoding", "Domain", "StepProtocol", "Access", "SystemIO", "Bluetooth", "MQTT", "Certificates", "FileFormats", "Rider", "StepController", "StepdConfiguration", "Operator"]),
     tests("StepControllerTests", ["Encoding", "Domain", "Cryptography", "Geography", "Traffic", "StepProtocol", "StepController"]),
     tests("StepDaemonTests", ["Encoding", "Domain", "Cryptography", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "StepController", "StepdConfiguration", "StepDaemon", "CommandParts"]),

@@ -77,8 +77,7 @@ def watch(rider, step: str = "left") -> str | None:
 
 def sees(rider, word: str, patience: float = 60):
     """Waits until the vehicle says that of its left step."""
-    # Each look takes several programs some milliseconds of a processor.
-    wait_until(lambda: watch(rider) == word, f"the guard says {word}", patience, pause=0.1)
+    wait_until(lambda: watch(rider) == word, f"the guard says {word}", patience)
 
 
 def child(vehicle: Vehicle) -> int:

@@ -1,5 +1,5 @@
 import Cryptography
-public import Domain
+package import Domain
 import Encoding
 
 /// Splits a text that is too long for one QR code: `stepctl-part:2/3/HASH:TEXT`, where HASH is the first 16 bytes of

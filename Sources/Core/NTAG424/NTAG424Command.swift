@@ -1,4 +1,4 @@
-package import Domain
+import Domain
 import Encoding
 package import Tags
 

@@ -28,32 +28,32 @@ package struct TOMLForm<Value> {
 
 extension TOMLForm<String> {
   /// Text without characters that control a terminal.
-  package static var text: TOMLForm {
+  package static var text: TOMLForm<String> {
     .text("non-empty text without control characters") {
       $0.isEmpty || $0.unicodeScalars.contains(where: TOMLText.isControl) ? nil : $0
     }
   }
 
-  package static var vehicleName: TOMLForm { .text(Vehicle.nameRule) { Vehicle.isName($0) ? $0 : nil } }
+  package static var vehicleName: TOMLForm<String> { .text(Vehicle.nameRule) { Vehicle.isName($0) ? $0 : nil } }
 
   /// The path of a file; a relative path starts at the folder of the document.
-  package static func path(in document: TOMLDocument) -> TOMLForm {
+  package static func path(in document: TOMLDocument) -> TOMLForm<String> {
     TOMLForm(expectation: "the path of a file") { TOMLForm.text.read($0).map(document.resolve) }
   }
 }
 
 extension TOMLForm<UUID> {
-  package static var uuid: TOMLForm { .text("a UUID (8-4-4-4-12 hexadecimal digits)") { UUID($0) } }
+  package static var uuid: TOMLForm<UUID> { .text("a UUID (8-4-4-4-12 hexadecimal digits)") { UUID($0) } }
 }
 
 extension TOMLForm<TopicPrefix> {
-  package static var topic: TOMLForm {
+  package static var topic: TOMLForm<TopicPrefix> {
     .text(#"levels of letters, digits, ".", "-" and "_", joined by "/""#) { TopicPrefix($0) }
   }
 }
 
 extension TOMLForm<StepID> {
-  package static var stepID: TOMLForm { .text(#"1 to 32 of a-z, 0-9, "-" and "_""#) { StepID($0) } }
+  package static var stepID: TOMLForm<StepID> { .text(#"1 to 32 of a-z, 0-9, "-" and "_""#) { StepID($0) } }
 }
 
 /// Public keys, 32 bytes as base64url without padding. Errors do not repeat the text, because it may be a misplaced
@@ -75,22 +75,22 @@ extension TOMLForm {
 }
 
 extension TOMLForm<VerificationKey> {
-  package static var verificationKey: TOMLForm { key { try? VerificationKey($0) } }
+  package static var verificationKey: TOMLForm<VerificationKey> { key { try? VerificationKey($0) } }
 }
 
 extension TOMLForm<EncryptionKey> {
-  package static var encryptionKey: TOMLForm { key { try? EncryptionKey($0) } }
+  package static var encryptionKey: TOMLForm<EncryptionKey> { key { try? EncryptionKey($0) } }
 }
 
 extension TOMLForm<Bool> {
-  package static var boolean: TOMLForm {
+  package static var boolean: TOMLForm<Bool> {
     TOMLForm(expectation: "true or false") { if case .boolean(let value) = $0 { value } else { nil } }
   }
 }
 
 extension TOMLForm<[TagUID]> {
   /// At least one UID, without duplicates.
-  package static var tagUIDs: TOMLForm {
+  package static var tagUIDs: TOMLForm<[TagUID]> {
     TOMLForm(expectation: "an array of different UIDs of 8, 14 or 20 hexadecimal digits") {
       guard case .array(let elements) = $0, !elements.isEmpty else { return nil }
       let uids = elements.compactMap { if case .string(let text) = $0 { TagUID(text) } else { nil } }
@@ -100,7 +100,7 @@ extension TOMLForm<[TagUID]> {
 }
 
 extension TOMLForm<Int> {
-  package static func integer(in range: ClosedRange<Int>) -> TOMLForm {
+  package static func integer(in range: ClosedRange<Int>) -> TOMLForm<Int> {
     TOMLForm(expectation: "an integer from \(range.lowerBound) to \(range.upperBound)") {
       if case .integer(let value) = $0, range.contains(Int(value)) { Int(value) } else { nil }
     }
@@ -108,9 +108,9 @@ extension TOMLForm<Int> {
 }
 
 extension TOMLForm<UInt16> {
-  package static var uint16: TOMLForm { uint16(from: 0) }
+  package static var uint16: TOMLForm<UInt16> { uint16(from: 0) }
   /// A TCP port.
-  package static var port: TOMLForm { uint16(from: 1) }
+  package static var port: TOMLForm<UInt16> { uint16(from: 1) }
 
   private static func uint16(from lowest: UInt16) -> TOMLForm {
     TOMLForm(expectation: "an integer from \(lowest) to \(UInt16.max)") {
@@ -121,7 +121,7 @@ extension TOMLForm<UInt16> {
 }
 
 extension TOMLForm<Int8> {
-  package static var int8: TOMLForm {
+  package static var int8: TOMLForm<Int8> {
     TOMLForm(expectation: "an integer from \(Int8.min) to \(Int8.max)") {
       if case .integer(let value) = $0 { Int8(exactly: value) } else { nil }
     }
@@ -130,7 +130,7 @@ extension TOMLForm<Int8> {
 
 extension TOMLForm<Double> {
   /// A float or an integer.
-  package static func number(in range: ClosedRange<Double>) -> TOMLForm {
+  package static func number(in range: ClosedRange<Double>) -> TOMLForm<Double> {
     let expectation = "a number from \(TOMLText.number(range.lowerBound)) to \(TOMLText.number(range.upperBound))"
     return TOMLForm(expectation: expectation) {
       let number: Double
@@ -146,7 +146,7 @@ extension TOMLForm<Double> {
 
 extension TOMLForm<Int64> {
   /// A number of seconds, returned as milliseconds.
-  package static func milliseconds(seconds range: ClosedRange<Double>) -> TOMLForm {
+  package static func milliseconds(seconds range: ClosedRange<Double>) -> TOMLForm<Int64> {
     let seconds = TOMLForm<Double>.number(in: range)
     return TOMLForm(expectation: seconds.expectation) { seconds.read($0).map { Int64(($0 * 1000).rounded()) } }
   }

@@ -4,7 +4,7 @@ package import Domain
 import Encoding
 import FileFormats
 import MQTT
-package import StepProtocol
+import StepProtocol
 import SystemIO
 
 extension TokenPlan {

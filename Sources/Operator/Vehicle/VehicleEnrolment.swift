@@ -1,7 +1,7 @@
 package import Access
 import Domain
 package import Encoding
-package import StepProtocol
+import StepProtocol
 
 /// What a new vehicle sends to the server of the fleet that it joins. It contains only public keys.
 package struct VehicleEnrolment: Sendable {

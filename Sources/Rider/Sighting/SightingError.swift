@@ -1,6 +1,6 @@
 package import Access
 package import Domain
-package import StepProtocol
+import StepProtocol
 
 /// Why there is no sighting, although the device works.
 package enum SightingError: Failure, Equatable {

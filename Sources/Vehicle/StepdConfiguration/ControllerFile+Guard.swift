@@ -82,7 +82,7 @@ extension ControllerFile {
 
 extension ControllerFile.Guard {
   /// The source of the vehicle's place, as a word in the file.
-  enum Place: String, CaseIterable {
+  package enum Place: String, CaseIterable {
     case fixed, gpsd, feed
   }
 

@@ -95,7 +95,7 @@ extension TOMLForm<InputSource> {
 
 extension InputSource {
   /// As written in the file.
-  var text: String {
+  package var text: String {
     switch self {
     case .gpio(let chip, let line): "gpio:\(chip):\(line)"
     case .file(let path): "file:\(path)"

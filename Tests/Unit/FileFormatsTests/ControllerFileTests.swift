@@ -1,6 +1,7 @@
 import Bluetooth
 import Domain
 import MQTT
+import Operator
 import StepController
 import StepdConfiguration
 import Testing

@@ -1,5 +1,6 @@
 import Domain
 import Geography
+import Operator
 import Positioning
 import StepController
 import StepdConfiguration

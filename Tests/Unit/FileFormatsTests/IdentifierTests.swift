@@ -3,6 +3,7 @@ import Domain
 import Encoding
 import FileFormats
 import Glibc
+import Operator
 import StepController
 import StepProtocol
 import StepdConfiguration

@@ -1,5 +1,6 @@
 import Domain
 import FileFormats
+import Operator
 import Testing
 
 @Suite("measured powers in vehicle files")

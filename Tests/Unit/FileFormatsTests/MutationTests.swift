@@ -1,4 +1,5 @@
 import FileFormats
+import Operator
 import StepdConfiguration
 import TestSupport
 import Testing

@@ -3,6 +3,7 @@ import Domain
 import Encoding
 import Evaluation
 import FileFormats
+import Operator
 import Ranging
 import SystemIO
 import Terminal

@@ -3,6 +3,7 @@ import CommandParts
 import Domain
 import Encoding
 import FileFormats
+import Operator
 import Ranging
 import StepdConfiguration
 import SystemIO

@@ -1,4 +1,4 @@
-package import NDEF
+import NDEF
 
 /// The pages of a Type 2 tag that were read, four bytes each.
 ///

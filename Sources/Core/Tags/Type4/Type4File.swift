@@ -1,5 +1,5 @@
 import Encoding
-package import NDEF
+import NDEF
 
 /// What the capability container file states about a Type 4 tag's NDEF file (NFC Forum, Type 4 Tag Operation 2.0, 5.1).
 package struct Type4File: Hashable, Sendable {

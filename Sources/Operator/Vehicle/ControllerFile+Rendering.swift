@@ -7,6 +7,7 @@ import MQTT
 import Positioning
 import StepController
 import StepProtocol
+import StepdConfiguration
 import Traffic
 import TrafficFeed
 
