@@ -55,7 +55,8 @@ let package = Package(
     // For an operator's server. Fleet is one.
     .library(name: "Operator", targets: ["Operator", "Access", "StepProtocol", "Domain", "Encoding", "SystemIO"]),
     .library(name: "Geography", targets: ["Geography"]),
-    .library(name: "Rider", targets: ["Rider", "Access", "MQTT", "StepProtocol", "Ranging", "Domain", "Encoding", "SystemIO"]),
+    .library(
+      name: "Rider", targets: ["Rider", "Access", "MQTT", "StepProtocol", "Ranging", "Domain", "Encoding", "SystemIO"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2")
@@ -111,7 +112,8 @@ let package = Package(
     module("SystemIO", in: "SystemIO", ["Encoding", "Domain", "CLinux"]),
 
     // Adapters: each owns one library or one part of the system, and imports no other adapter.
-    module("Bluetooth", in: "Adapters/Bluetooth", ["Encoding", "Domain", "Ranging", "SystemIO", "CBluetooth", "CSystemd"]),
+    module(
+      "Bluetooth", in: "Adapters/Bluetooth", ["Encoding", "Domain", "Ranging", "SystemIO", "CBluetooth", "CSystemd"]),
     module("MQTT", in: "Adapters/MQTT", ["Domain", "SystemIO", "CMosquitto"]),
     module("HTTP", in: "Adapters/HTTP", ["Domain", "SystemIO", "CCurl"]),
     module("Certificates", in: "Adapters/Certificates", ["Encoding", "Domain", "StepProtocol", "COpenSSL"]),
@@ -123,35 +125,86 @@ let package = Package(
     module("Positioning", in: "Adapters/Positioning", ["Encoding", "Domain", "Geography", "SystemIO"]),
     module("CodeDrawing", in: "Adapters/CodeDrawing", ["Encoding", "Domain", "CQREncode", "CZlib"]),
 
-    // FileFormats: what several sides read: TOML, vehicle.toml, key files. UserSettings: this user's folders and choices.
-    module("FileFormats", in: "FileFormats", ["Encoding", "Domain", "Geography", "StepProtocol", "SystemIO", "MQTT", "CTOML"]),
+    // FileFormats: what several sides read. UserSettings: this user's folders and choices.
+    module(
+      "FileFormats", in: "FileFormats",
+      ["Encoding", "Domain", "Geography", "StepProtocol", "SystemIO", "MQTT", "CTOML"]),
     module("UserSettings", in: "UserSettings", ["Domain", "SystemIO", "FileFormats"]),
 
     // Three sides that do not know one another.
     // Rider: finding the step, the session with the vehicle, this device's keys and vehicles, the account at a server.
-    module("Rider", in: "Rider", ["Encoding", "Domain", "Cryptography", "NDEF", "Tags", "Geography", "Ranging", "StepProtocol", "Access", "SystemIO", "Bluetooth", "MQTT", "HTTP", "Certificates", "NFC", "CodeReading", "FileFormats", "UserSettings"]),
+    module(
+      "Rider", in: "Rider",
+      [
+        "Encoding", "Domain", "Cryptography", "NDEF", "Tags", "Geography", "Ranging", "StepProtocol", "Access",
+        "SystemIO", "Bluetooth", "MQTT", "HTTP", "Certificates", "NFC", "CodeReading", "FileFormats", "UserSettings",
+      ]),
     // Vehicle: what decides, what stepd.toml says, and what acts.
-    module("StepController", in: "Vehicle/StepController", ["Encoding", "Domain", "Cryptography", "Geography", "Traffic", "Ranging", "StepProtocol"], exclude: ["MOTION.md"]),
-    module("StepdConfiguration", in: "Vehicle/StepdConfiguration", ["Encoding", "Domain", "Geography", "Traffic", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "TrafficFeed", "Positioning", "FileFormats", "StepController"]),
-    module("StepDaemon", in: "Vehicle/StepDaemon", ["Encoding", "Domain", "Geography", "Traffic", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "TrafficFeed", "Positioning", "FileFormats", "StepController", "StepdConfiguration", "CDevices"]),
+    module(
+      "StepController", in: "Vehicle/StepController",
+      ["Encoding", "Domain", "Cryptography", "Geography", "Traffic", "Ranging", "StepProtocol"], exclude: ["MOTION.md"]),
+    module(
+      "StepdConfiguration", in: "Vehicle/StepdConfiguration",
+      [
+        "Encoding", "Domain", "Geography", "Traffic", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "TrafficFeed",
+        "Positioning", "FileFormats", "StepController",
+      ]),
+    module(
+      "StepDaemon", in: "Vehicle/StepDaemon",
+      [
+        "Encoding", "Domain", "Geography", "Traffic", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT",
+        "TrafficFeed", "Positioning", "FileFormats", "StepController", "StepdConfiguration", "CDevices",
+      ]),
     // Operator: making vehicles, and handing out access.
-    module("Operator", in: "Operator", ["Encoding", "Domain", "Cryptography", "NDEF", "Tags", "NTAG424", "Geography", "Traffic", "StepProtocol", "Access", "SystemIO", "Bluetooth", "MQTT", "Certificates", "NFC", "TrafficFeed", "Positioning", "FileFormats", "StepController", "StepdConfiguration"]),
+    module(
+      "Operator", in: "Operator",
+      [
+        "Encoding", "Domain", "Cryptography", "NDEF", "Tags", "NTAG424", "Geography", "Traffic", "StepProtocol",
+        "Access", "SystemIO", "Bluetooth", "MQTT", "Certificates", "NFC", "TrafficFeed", "Positioning", "FileFormats",
+        "StepController", "StepdConfiguration",
+      ]),
 
     // Terminal: how a program prints, asks and ends.
     module("Terminal", in: "Terminal", ["Encoding", "Domain", "SystemIO", "CBuild", argumentParser]),
 
     // Commands: a file for each command, named by what is typed.
-    module("CommandParts", in: "Commands/CommandParts", ["Encoding", "Domain", "Geography", "StepProtocol", "Access", "SystemIO", "Bluetooth", "HTTP", "Certificates", "NFC", "CodeDrawing", "FileFormats", "UserSettings", "Terminal", argumentParser]),
-    module("RiderCommands", in: "Commands/RiderCommands", ["Encoding", "Domain", "Cryptography", "Geography", "Ranging", "StepProtocol", "Access", "SystemIO", "Bluetooth", "MQTT", "HTTP", "Certificates", "NFC", "CodeReading", "Positioning", "CodeDrawing", "FileFormats", "UserSettings", "Rider", "Terminal", "CommandParts", argumentParser]),
-    module("OperatorCommands", in: "Commands/OperatorCommands", ["Encoding", "Domain", "NDEF", "Tags", "Geography", "Traffic", "Ranging", "Evaluation", "StepProtocol", "Access", "SystemIO", "Bluetooth", "MQTT", "Certificates", "NFC", "TrafficFeed", "Positioning", "CodeDrawing", "FileFormats", "UserSettings", "Rider", "StepController", "StepdConfiguration", "Operator", "Terminal", "CommandParts", "RiderCommands", argumentParser]),
+    module(
+      "CommandParts", in: "Commands/CommandParts",
+      [
+        "Encoding", "Domain", "Geography", "StepProtocol", "Access", "SystemIO", "Bluetooth", "HTTP", "Certificates",
+        "NFC", "CodeDrawing", "FileFormats", "UserSettings", "Terminal", argumentParser,
+      ]),
+    module(
+      "RiderCommands", in: "Commands/RiderCommands",
+      [
+        "Encoding", "Domain", "Cryptography", "Geography", "Ranging", "StepProtocol", "Access", "SystemIO", "Bluetooth",
+        "MQTT", "HTTP", "Certificates", "NFC", "CodeReading", "Positioning", "CodeDrawing", "FileFormats",
+        "UserSettings", "Rider", "Terminal", "CommandParts", argumentParser,
+      ]),
+    module(
+      "OperatorCommands", in: "Commands/OperatorCommands",
+      [
+        "Encoding", "Domain", "NDEF", "Tags", "Geography", "Traffic", "Ranging", "Evaluation", "StepProtocol", "Access",
+        "SystemIO", "Bluetooth", "MQTT", "Certificates", "NFC", "TrafficFeed", "Positioning", "CodeDrawing",
+        "FileFormats", "UserSettings", "Rider", "StepController", "StepdConfiguration", "Operator", "Terminal",
+        "CommandParts", "RiderCommands", argumentParser,
+      ]),
 
     // Programs: entry points, and libraries that may fail and so run in their own process.
     program("stepctl", ["Terminal", "CommandParts", "RiderCommands", "CNoTasks"]),
     program("stepctl-operator", ["Terminal", "OperatorCommands", "CNoTasks"]),
-    program("stepd", ["Domain", "StepProtocol", "SystemIO", "MQTT", "StepController", "StepdConfiguration", "StepDaemon", "Terminal", argumentParser, "CNoTasks"], exclude: ["stepd.service", "stepd-broker.service"]),
+    program(
+      "stepd",
+      [
+        "Domain", "StepProtocol", "SystemIO", "MQTT", "StepController", "StepdConfiguration", "StepDaemon", "Terminal",
+        argumentParser, "CNoTasks",
+      ], exclude: ["stepd.service", "stepd-broker.service"]),
     program("stepctl-nfc", ["Encoding", "Tags", "SystemIO", "CNFC"]),
-    program("stepctl-traffic", ["Encoding", "Domain", "Traffic", "TrafficBridge", "SystemIO", "TrafficFeed", "CWebSockets"]),
-    program("stepctl-qr", ["Encoding", "Domain", "SystemIO", "CodeReading", "CPNG", "CTurboJPEG", "CVideo", "CZBar", "CZXing"]),
+    program(
+      "stepctl-traffic", ["Encoding", "Domain", "Traffic", "TrafficBridge", "SystemIO", "TrafficFeed", "CWebSockets"]),
+    program(
+      "stepctl-qr",
+      ["Encoding", "Domain", "SystemIO", "CodeReading", "CPNG", "CTurboJPEG", "CVideo", "CZBar", "CZXing"]),
 
     // Support for the tests of several modules.
     .target(
@@ -174,13 +227,40 @@ let package = Package(
     tests("CodeDrawingTests", ["Domain", "CodeDrawing"]),
     tests("CodeReadingTests", ["Encoding", "SystemIO", "CodeReading", "CodeDrawing", "stepctl-qr"]),
     tests("MQTTTests", ["SystemIO", "MQTT"]),
-    tests("FileFormatsTests", ["Encoding", "Domain", "Geography", "Traffic", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "TrafficFeed", "Positioning", "FileFormats", "UserSettings", "Rider", "StepController", "StepdConfiguration", "Operator"]),
-    tests("OperatorTests", ["Encoding", "Domain", "StepProtocol", "Access", "SystemIO", "Bluetooth", "MQTT", "Certificates", "FileFormats", "Rider", "StepController", "StepdConfiguration", "Operator"]),
-    tests("StepControllerTests", ["Encoding", "Domain", "Cryptography", "Geography", "Traffic", "StepProtocol", "StepController"]),
-    tests("StepDaemonTests", ["Encoding", "Domain", "Cryptography", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "StepController", "StepdConfiguration", "StepDaemon", "CommandParts"]),
-    tests("CommandTests", ["Encoding", "Domain", "Cryptography", "NDEF", "Tags", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Certificates", "NFC", "FileFormats", "UserSettings", "Rider", "StepController", "StepdConfiguration", "Terminal", "CommandParts", "RiderCommands", "OperatorCommands", argumentParser]),
-    tests("FleetClientTests", ["Encoding", "Domain", "Cryptography", "Geography", "StepProtocol", "Access", "SystemIO", "HTTP", "Rider"]),
-    tests("RiderTests", ["Domain", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Rider", "StepController", "Terminal"]),
+    tests(
+      "FileFormatsTests",
+      [
+        "Encoding", "Domain", "Geography", "Traffic", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "TrafficFeed",
+        "Positioning", "FileFormats", "UserSettings", "Rider", "StepController", "StepdConfiguration", "Operator",
+      ]),
+    tests(
+      "OperatorTests",
+      [
+        "Encoding", "Domain", "StepProtocol", "Access", "SystemIO", "Bluetooth", "MQTT", "Certificates", "FileFormats",
+        "Rider", "StepController", "StepdConfiguration", "Operator",
+      ]),
+    tests(
+      "StepControllerTests",
+      ["Encoding", "Domain", "Cryptography", "Geography", "Traffic", "StepProtocol", "StepController"]),
+    tests(
+      "StepDaemonTests",
+      [
+        "Encoding", "Domain", "Cryptography", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT",
+        "StepController", "StepdConfiguration", "StepDaemon", "CommandParts",
+      ]),
+    tests(
+      "CommandTests",
+      [
+        "Encoding", "Domain", "Cryptography", "NDEF", "Tags", "Ranging", "StepProtocol", "SystemIO", "Bluetooth",
+        "MQTT", "Certificates", "NFC", "FileFormats", "UserSettings", "Rider", "StepController", "StepdConfiguration",
+        "Terminal", "CommandParts", "RiderCommands", "OperatorCommands", argumentParser,
+      ]),
+    tests(
+      "FleetClientTests",
+      ["Encoding", "Domain", "Cryptography", "Geography", "StepProtocol", "Access", "SystemIO", "HTTP", "Rider"]),
+    tests(
+      "RiderTests",
+      ["Domain", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Rider", "StepController", "Terminal"]),
     tests("StructureTests", ["Encoding"]),
     tests("DocumentationTests", []),
   ],
@@ -192,7 +272,11 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
   package.targets.append(
     .executableTarget(
       name: "Fuzz",
-      dependencies: ["Encoding", "Domain", "NDEF", "Tags", "NTAG424", "Geography", "Traffic", "TrafficBridge", "Ranging", "Evaluation", "StepProtocol", "Access", "SystemIO", "Bluetooth", "HTTP", "CodeReading", "TrafficFeed", "Positioning", "FileFormats", "Rider", "StepController", "StepdConfiguration", "CommandParts"],
+      dependencies: [
+        "Encoding", "Domain", "NDEF", "Tags", "NTAG424", "Geography", "Traffic", "TrafficBridge", "Ranging",
+        "Evaluation", "StepProtocol", "Access", "SystemIO", "Bluetooth", "HTTP", "CodeReading", "TrafficFeed",
+        "Positioning", "FileFormats", "Rider", "StepController", "StepdConfiguration", "CommandParts",
+      ],
       path: "Tests/Fuzz", exclude: ["run.sh", "seeds.py", "corpus"],
       swiftSettings: swiftSettings,
       linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]))

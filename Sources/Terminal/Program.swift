@@ -100,7 +100,8 @@ package enum Program {
 
   /// Runs the typed command, and prints to the streams what went wrong.
   package static func run(
-    _ root: any ParsableCommand.Type, _ arguments: [String], _ streams: StandardStreams, _ about: ProgramText = ProgramText()
+    _ root: any ParsableCommand.Type, _ arguments: [String], _ streams: StandardStreams,
+    _ about: ProgramText = ProgramText()
   ) -> Ending {
     var line = CommandTyped(root, arguments)
     var isPlain = false

@@ -1,11 +1,9 @@
 import Access
-@testable import Bluetooth
 import CodeReading
 import CommandParts
 import Domain
 import Encoding
 import Evaluation
-@testable import FileFormats
 import Geography
 import Glibc
 import HTTP
@@ -13,16 +11,18 @@ import NDEF
 import NTAG424
 import Positioning
 import Ranging
-@testable import Rider
 import StepController
-@testable import StepProtocol
-@testable import StepdConfiguration
 import SystemIO
 import Tags
 import Traffic
 import TrafficBridge
 import TrafficFeed
 
+@testable import Bluetooth
+@testable import FileFormats
+@testable import Rider
+@testable import StepProtocol
+@testable import StepdConfiguration
 
 /// Feeds libFuzzer's inputs to the parser that the environment variable FUZZ names. `make fuzz` runs each for a while.
 @main

@@ -62,7 +62,9 @@ package struct CertificateRequest: ~Copyable {
   package var lentKey: LentKey { LentKey(pointer: key.pointer) }
 
   /// A SubjectPublicKeyInfo, DER.
-  package func publicKey() throws(OpenSSLError) -> [UInt8] { try shownPublicKey(X509_REQ_get_X509_PUBKEY(handle.pointer)) }
+  package func publicKey() throws(OpenSSLError) -> [UInt8] {
+    try shownPublicKey(X509_REQ_get_X509_PUBKEY(handle.pointer))
+  }
 
   package func der() throws(OpenSSLError) -> [UInt8] {
     let bio = try MemoryBIO()

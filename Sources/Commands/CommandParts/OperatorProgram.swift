@@ -3,8 +3,8 @@ import Glibc
 import SystemIO
 import Terminal
 
-/// `stepctl-operator`: the program of technicians and operators. `stepctl` becomes it for their commands, as git becomes
-/// one of its programs.
+/// `stepctl-operator`: the program of technicians and operators. `stepctl` becomes it for their commands, as git does
+/// for some of its own.
 package enum OperatorProgram {
   static let name = "stepctl-operator"
 

@@ -23,7 +23,9 @@ package struct StepctlCommand: ParsableCommand {
       groupedSubcommands: [
         CommandGroup(
           name: "Rider",
-          subcommands: [Open.self, Close.self, Stop.self, Status.self, Find.self, Locate.self, Enroll.self, Config.self]),
+          subcommands: [
+            Open.self, Close.self, Stop.self, Status.self, Find.self, Locate.self, Enroll.self, Config.self,
+          ]),
         CommandGroup(
           name: "Booking",
           subcommands: [

@@ -1,10 +1,10 @@
 public import Domain
 public import Encoding
 import Geography
+public import Traffic
 
 import func Glibc.exp
 import func Glibc.log
-public import Traffic
 
 /// A vehicle beside a recorded road, for trying a guard.
 public struct GuardScene: Equatable, Sendable {

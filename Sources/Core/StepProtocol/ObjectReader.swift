@@ -39,7 +39,8 @@ package struct ObjectReader {
     }
   }
 
-  package mutating func take<Value>(_ name: String, _ expected: String, _ read: (JSON) -> Value?) throws(ProtocolError) -> Value
+  package mutating func take<Value>(_ name: String, _ expected: String, _ read: (JSON) -> Value?) throws(ProtocolError)
+    -> Value
   {
     guard let value = try takeIfPresent(name, expected, read) else { throw .malformed("\(name) is missing") }
     return value
@@ -53,9 +54,13 @@ package struct ObjectReader {
     return result
   }
 
-  package mutating func string(_ name: String) throws(ProtocolError) -> String { try take(name, "a string") { $0.string } }
+  package mutating func string(_ name: String) throws(ProtocolError) -> String {
+    try take(name, "a string") { $0.string }
+  }
 
-  package mutating func bool(_ name: String) throws(ProtocolError) -> Bool { try take(name, "true or false") { $0.bool } }
+  package mutating func bool(_ name: String) throws(ProtocolError) -> Bool {
+    try take(name, "true or false") { $0.bool }
+  }
 
   /// A member that must have this value.
   package mutating func constant(_ name: String, _ value: String) throws(ProtocolError) {
@@ -100,7 +105,9 @@ package struct ObjectReader {
     try take(name, "a word", ObjectReader.openWord)
   }
 
-  package mutating func openWordIfPresent<Word: OpenWord>(_ name: String, _ type: Word.Type) throws(ProtocolError) -> Word? {
+  package mutating func openWordIfPresent<Word: OpenWord>(_ name: String, _ type: Word.Type) throws(ProtocolError)
+    -> Word?
+  {
     try takeIfPresent(name, "a word", ObjectReader.openWord)
   }
 

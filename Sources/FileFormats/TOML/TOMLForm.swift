@@ -161,7 +161,8 @@ extension TOMLForm where Value: RawRepresentable<String> {
 
 extension TOMLForm {
   /// At least one of the given words.
-  package static func words<Word>(_ words: [Word]) -> TOMLForm where Value == Set<Word>, Word: RawRepresentable<String> {
+  package static func words<Word>(_ words: [Word]) -> TOMLForm
+  where Value == Set<Word>, Word: RawRepresentable<String> {
     let word = TOMLForm<Word>.word(words)
     return TOMLForm(
       expectation: "an array of \(word.expectation)",

@@ -287,7 +287,8 @@ package struct OperatorPlace: Sendable {
     try Files.replaceForOwner(path(VehiclePaths.revocationList), with: pem, mode: 0o644)
     // RabbitMQ finds it by the authority's name.
     if isFleet {
-      try Files.replaceForOwner(path("\(VehiclePaths.tls)/\(authority.certificate.revocationListName)"), with: pem, mode: 0o644)
+      try Files.replaceForOwner(
+        path("\(VehiclePaths.tls)/\(authority.certificate.revocationListName)"), with: pem, mode: 0o644)
     }
   }
 

@@ -26,7 +26,6 @@ package struct TokenPlan: Sendable {
   }
 }
 
-
 /// The result of a plan for a rider.
 package struct TokenSummary: Sendable, Equatable {
   /// The files that were written, as paths from the vehicle's folder.

@@ -46,7 +46,9 @@ struct Stepd: ParsableCommand {
     let daemon = Daemon(try ControllerSetup(reading: config), version: Program.version, isVerbose: verbose)
     guard check else { return try daemon.run() }
     let console = Console(.process)
-    for warning in try daemon.check(now: WallClock.microseconds / 1_000_000) { console.note("stepd: warning: \(warning)") }
+    for warning in try daemon.check(now: WallClock.microseconds / 1_000_000) {
+      console.note("stepd: warning: \(warning)")
+    }
   }
 
   private func setUp(_ servo: StepID) throws {

@@ -1,4 +1,3 @@
-@testable import Bluetooth
 import Domain
 import Glibc
 import Ranging
@@ -6,6 +5,7 @@ import SystemIO
 import TestSupport
 import Testing
 
+@testable import Bluetooth
 
 @Suite("What is shown of a radio")
 struct TracedRadioTests {

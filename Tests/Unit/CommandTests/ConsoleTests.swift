@@ -1,11 +1,12 @@
 import Bluetooth
-@testable import CommandParts
 import Domain
 import Rider
-@testable import RiderCommands
 import SystemIO
 import Terminal
 import Testing
+
+@testable import CommandParts
+@testable import RiderCommands
 @testable import UserSettings
 
 @Suite("Console, questions and views")

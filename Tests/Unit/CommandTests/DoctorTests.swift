@@ -1,11 +1,12 @@
 import Bluetooth
-@testable import CommandParts
 import Domain
 import Encoding
 import Glibc
 import Terminal
 import TestSupport
 import Testing
+
+@testable import CommandParts
 
 @Suite("stepctl doctor")
 struct DoctorTests {

@@ -4,13 +4,14 @@ import Encoding
 import Glibc
 import NDEF
 import NFC
-@testable import OperatorCommands
 import StepProtocol
 import SystemIO
 import Tags
 import Terminal
 import TestSupport
 import Testing
+
+@testable import OperatorCommands
 
 @Suite("stepctl provision tag")
 struct ProvisionTagTests {

@@ -1,12 +1,13 @@
-@testable import CommandParts
 import Domain
 import Encoding
-@testable import FileFormats
 import Glibc
 import SystemIO
 import Terminal
 import TestSupport
 import Testing
+
+@testable import CommandParts
+@testable import FileFormats
 
 @Suite("stepctl provision vehicle and token")
 struct ProvisionTests {
@@ -92,7 +93,9 @@ struct ProvisionTests {
     try #require(makes("-q").ending == .status(.done))
     let relocated = shell.types("provision", "relocate", car)
     #expect(relocated.output == "rewrote \(car)/mosquitto.conf\n")
-    #expect(try shell.types("provision", "relocate", car, "--json").objects == [["files": [.string("\(car)/mosquitto.conf")]]])
+    #expect(
+      try shell.types("provision", "relocate", car, "--json").objects == [["files": [.string("\(car)/mosquitto.conf")]]]
+    )
     var later = shell
     later.now.microseconds += 86400 * 1_000_000
     let renewed = later.types("provision", "renew", car, "--json")

@@ -5,12 +5,13 @@ import Glibc
 import MQTT
 import StepController
 import StepProtocol
-@testable import StepdConfiguration
 import Synchronization
 import SystemIO
 import Terminal
 import TestSupport
 import Testing
+
+@testable import StepdConfiguration
 
 /// What riders type, with a real broker and a vehicle that is played.
 @Suite("stepctl open, stop and status", .enabled(if: Mosquitto.isInstalled, "mosquitto is not installed"))

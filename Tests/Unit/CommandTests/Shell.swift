@@ -1,14 +1,15 @@
 import Bluetooth
-@testable import CommandParts
 import Domain
 import Encoding
 import Glibc
-@testable import OperatorCommands
 import Ranging
 import Synchronization
 import SystemIO
 import Terminal
 import TestSupport
+
+@testable import CommandParts
+@testable import OperatorCommands
 @testable import UserSettings
 
 /// Where a test types commands: they run in process, in a home of their own, at a time of their own.
@@ -45,7 +46,9 @@ struct Shell {
   func types(_ arguments: String...) -> Ended { types(arguments) }
 
   func types(_ arguments: [String]) -> Ended {
-    ends { context in Program.run(StepctlOperatorCommand.self, arguments, context.streams, .stepctlOperator(in: context)) }
+    ends { context in
+      Program.run(StepctlOperatorCommand.self, arguments, context.streams, .stepctlOperator(in: context))
+    }
   }
 
   /// Runs a part of a command, and reports its errors as the program does.

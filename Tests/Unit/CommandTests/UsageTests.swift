@@ -1,14 +1,15 @@
 import ArgumentParser
-@testable import CommandParts
 import Domain
 import Encoding
 import FoundationEssentials
 import Glibc
-@testable import OperatorCommands
-@testable import RiderCommands
 import Terminal
 import TestSupport
 import Testing
+
+@testable import CommandParts
+@testable import OperatorCommands
+@testable import RiderCommands
 
 @Suite("What is typed wrongly, and what a command says of itself")
 struct UsageTests {
@@ -210,7 +211,8 @@ struct UsageTests {
       let help = shell.types(typed.split(separator: " ").dropFirst().map(String.init) + ["--help"])
       for example in examples {
         #expect(help.output.contains("  \(example.typed)"))
-        let words = example.typed.replacing("sudo ", with: "").replacing("'Rolling Chassis'", with: "Rolling-Chassis").split(separator: " ")
+        let words = example.typed.replacing("sudo ", with: "").replacing("'Rolling Chassis'", with: "Rolling-Chassis")
+          .split(separator: " ")
         if words.count > 1 {
           #expect(throws: Never.self) { try StepctlOperatorCommand.parseAsRoot(words.dropFirst().map(String.init)) }
         }

@@ -1,7 +1,8 @@
 import Domain
 import Ranging
-@testable import RiderCommands
 import Testing
+
+@testable import RiderCommands
 
 @Suite("Advice on a walk to the vehicle") struct ViewAdviceTests {
   @Test("asks to wait until a first frame can have come")

@@ -1,8 +1,9 @@
-@testable import CommandParts
 import Domain
-@testable import RiderCommands
 import Terminal
 import Testing
+
+@testable import CommandParts
+@testable import RiderCommands
 
 @Suite("Frame of locate --watch") struct ViewFrameTests {
   @Test("shows a rider who is located")

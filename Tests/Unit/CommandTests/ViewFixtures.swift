@@ -1,9 +1,10 @@
-@testable import CommandParts
 import Domain
-@testable import Ranging
-@testable import RiderCommands
 import Terminal
 import Testing
+
+@testable import CommandParts
+@testable import Ranging
+@testable import RiderCommands
 
 /// A decision as the locator could have come to it.
 func report(

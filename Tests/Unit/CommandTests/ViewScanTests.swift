@@ -1,9 +1,10 @@
-@testable import CommandParts
 import Domain
 import Ranging
-@testable import RiderCommands
 import Terminal
 import Testing
+
+@testable import CommandParts
+@testable import RiderCommands
 
 @Suite("Table of scan") struct ViewScanTests {
   private static let uuid = Domain.UUID("5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90")!

@@ -1,6 +1,6 @@
-@testable import FileFormats
 import Testing
 
+@testable import FileFormats
 
 @Suite("TOML 1.0")
 struct TOMLDocumentTests {

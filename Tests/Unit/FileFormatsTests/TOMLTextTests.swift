@@ -1,7 +1,6 @@
 import FileFormats
 import Testing
 
-
 @Suite("writing TOML")
 struct TOMLTextTests {
   @Test("any text can be quoted, and reads the same")

@@ -1,12 +1,12 @@
 import Domain
 import Encoding
 import NDEF
-@testable import NFC
 import SystemIO
 import Tags
 import TestSupport
 import Testing
 
+@testable import NFC
 
 @Suite("What is shown of a tag's frames") struct FrameTraceTests {
   /// A line for each command and each answer of a reader that works.

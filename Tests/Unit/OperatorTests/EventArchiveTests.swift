@@ -1,11 +1,11 @@
 import Domain
 import Glibc
-@testable import Operator
 import StepProtocol
 import SystemIO
 import TestSupport
 import Testing
 
+@testable import Operator
 
 @Suite("A vehicle's stored events") struct EventArchiveTests {
   private let folder = try! TemporaryFolder()

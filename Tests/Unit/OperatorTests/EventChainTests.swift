@@ -1,8 +1,8 @@
 import Domain
-@testable import Operator
 import StepProtocol
 import Testing
 
+@testable import Operator
 
 /// A vehicle that writes events, and can be put back to what it was.
 private struct Writer {

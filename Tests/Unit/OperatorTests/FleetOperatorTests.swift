@@ -2,12 +2,12 @@ import Access
 import Certificates
 import Domain
 import Glibc
-@testable import Operator
 import StepProtocol
 import SystemIO
 import TestSupport
 import Testing
 
+@testable import Operator
 
 @Suite("The operator of a fleet's server") struct FleetOperatorTests {
   let folder: TemporaryFolder

@@ -1,9 +1,9 @@
 import Certificates
 import Domain
-@testable import Operator
 import StepProtocol
 import Testing
 
+@testable import Operator
 
 @Suite("The operator's ledger") struct LedgerTests {
   let key = SigningKey().verificationKey

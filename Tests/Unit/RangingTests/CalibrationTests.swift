@@ -1,8 +1,8 @@
 import Domain
-@testable import Evaluation
-@testable import Ranging
 import Testing
 
+@testable import Evaluation
+@testable import Ranging
 
 @Suite("Calibration") struct CalibrationTests {
   let left = Step(id: StepID("left")!, side: .left, major: 1)

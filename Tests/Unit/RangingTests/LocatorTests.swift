@@ -1,10 +1,10 @@
 import Domain
 import Encoding
 import Foundation
-@testable import Ranging
 import TestSupport
 import Testing
 
+@testable import Ranging
 
 @Suite("Locator") struct LocatorTests {
   static let steps = [

@@ -1,10 +1,10 @@
 import Bluetooth
 import Domain
 import Ranging
-@testable import StepDaemon
 import StepProtocol
 import Testing
 
+@testable import StepDaemon
 
 @Suite("What adapters are to send") struct BeaconPlanTests {
   private let left = Step(id: StepID("left")!, side: .left, major: 1, measuredPower: -63)

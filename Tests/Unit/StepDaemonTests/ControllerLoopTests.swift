@@ -3,13 +3,13 @@ import Domain
 import Foundation
 import MQTT
 import StepController
-@testable import StepDaemon
 import StepProtocol
 import Synchronization
 import SystemIO
 import TestSupport
 import Testing
 
+@testable import StepDaemon
 
 /// A broker in memory: it acknowledges what is published, unless a test wants it not to.
 private final class PlayedLink: CommandLink, Sendable {

@@ -1,13 +1,13 @@
 import Domain
 import Glibc
 import MQTT
-@testable import StepDaemon
 import StepProtocol
 import Synchronization
 import SystemIO
 import TestSupport
 import Testing
 
+@testable import StepDaemon
 
 @Suite("The file of events") struct EventFileTests {
   private let folder = try! TemporaryFolder()

@@ -1,12 +1,12 @@
 import Domain
 import Foundation
 import StepController
-@testable import StepDaemon
 import StepProtocol
 import SystemIO
 import TestSupport
 import Testing
 
+@testable import StepDaemon
 
 /// A store under test: the real one on a disk, or the played one.
 private struct Store {

@@ -2,12 +2,12 @@ import CommandParts
 import Domain
 import Glibc
 import StepController
-@testable import StepDaemon
 import StepProtocol
 import SystemIO
 import TestSupport
 import Testing
 
+@testable import StepDaemon
 
 /// A log, and both ends that its lines may come to.
 private final class Bench {

@@ -2,11 +2,11 @@ import Domain
 import Encoding
 import Foundation
 import StepController
-@testable import StepDaemon
 import SystemIO
 import TestSupport
 import Testing
 
+@testable import StepDaemon
 
 /// What the kernel shows of a PWM chip with one exported channel (Documentation/driver-api/pwm.rst).
 struct PWMFolder {

@@ -1,8 +1,8 @@
 import StepController
-@testable import StepDaemon
 import SystemIO
 import Testing
 
+@testable import StepDaemon
 
 @Suite("Ticks")
 struct TicksTests {

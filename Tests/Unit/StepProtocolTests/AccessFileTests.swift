@@ -1,8 +1,8 @@
-@testable import Access
 import Domain
 import Encoding
 import Testing
 
+@testable import Access
 @testable import StepProtocol
 
 @Suite("What a device asks for, and what it gets") struct AccessFileTests {

@@ -1,9 +1,9 @@
 import Cryptography
 import Domain
 import Encoding
-@testable import StepProtocol
 import Testing
 
+@testable import StepProtocol
 
 @Suite("Dynamic tags") struct DynamicTagTests {
   static let path = "stepctl:5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90/left"

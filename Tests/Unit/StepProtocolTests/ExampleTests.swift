@@ -1,10 +1,10 @@
-@testable import Access
 import Domain
 import Encoding
 import Foundation
 import TestSupport
 import Testing
 
+@testable import Access
 @testable import StepProtocol
 
 /// What PROTOCOL.md shows was made by a program in Python. Here it is read as the controller and the rider read it.

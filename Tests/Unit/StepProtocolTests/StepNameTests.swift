@@ -1,8 +1,9 @@
-@testable import Access
 import Domain
 import NDEF
 import StepProtocol
 import Testing
+
+@testable import Access
 
 @Suite("The step that a tag or a code names") struct StepNameTests {
   static let uuid = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"

@@ -1,8 +1,8 @@
-@testable import Access
 import Domain
 import Encoding
 import Testing
 
+@testable import Access
 @testable import StepProtocol
 
 @Suite("A vehicle's code") struct VehicleCodeTests {

@@ -21,14 +21,17 @@ import Testing
       name: "Sums", path: "Sources/Core/Sums", dependencies: ["Words", "CLibcrypto"],
       imports: [.init("Words"), .init("CLibcrypto")]),
     .init(name: "CRadio", path: "Sources/Libraries/CRadio"),
-    .init(name: "Kernel", path: "Sources/SystemIO/Kernel", dependencies: ["Words"], imports: [.init("Words"), .init("Glibc")]),
+    .init(
+      name: "Kernel", path: "Sources/SystemIO/Kernel", dependencies: ["Words"],
+      imports: [.init("Words"), .init("Glibc")]),
     .init(
       name: "Radio", path: "Sources/Adapters/Radio", dependencies: ["Kernel", "CRadio"],
       imports: [.init("Kernel"), .init("CRadio")]),
     .init(name: "Broker", path: "Sources/Adapters/Broker", dependencies: ["Kernel"], imports: [.init("Kernel")]),
     .init(name: "Rider", path: "Sources/Rider", dependencies: ["Broker"], imports: [.init("Broker")]),
     .init(name: "Machine", path: "Sources/Vehicle/Machine", dependencies: ["Sums"], imports: [.init("Sums")]),
-    .init(name: "StepDaemon", path: "Sources/Vehicle/StepDaemon", dependencies: ["Machine"], imports: [.init("Machine")]),
+    .init(
+      name: "StepDaemon", path: "Sources/Vehicle/StepDaemon", dependencies: ["Machine"], imports: [.init("Machine")]),
     .init(name: "Operator", path: "Sources/Operator", dependencies: ["Machine"], imports: [.init("Machine")]),
     .init(
       name: "Console", path: "Sources/Terminal/Console", dependencies: ["Words", "ArgumentParser"],

@@ -1,7 +1,7 @@
 import Glibc
-@testable import SystemIO
 import Testing
 
+@testable import SystemIO
 
 /// Against programs that say what a helper should not. Nobody writes to them while they start, so that they can be run.
 @Suite("Helper processes", .timeLimit(.minutes(1))) struct HelperProcessTests {

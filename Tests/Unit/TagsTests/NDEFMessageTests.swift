@@ -3,7 +3,6 @@ import NDEF
 import TestSupport
 import Testing
 
-
 @Suite("NDEF messages") struct NDEFMessageTests {
   static let android = Fixtures.json("ndef/android.json")
   static let ndeflib = Fixtures.json("ndef/ndeflib.json").array!

@@ -1,7 +1,7 @@
-@testable import NTAG424
-@testable import Tags
 import Testing
 
+@testable import NTAG424
+@testable import Tags
 
 /// The examples of NXP's AN12196 (Rev. 2.0), by the numbers of its tables.
 @Suite("NTAG 424 DNA")

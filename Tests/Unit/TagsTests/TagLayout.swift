@@ -1,8 +1,8 @@
 import NDEF
-@testable import Tags
 import TestSupport
 import Testing
 
+@testable import Tags
 
 /// Where messages stand on a tag, and what is before and behind them.
 struct TagLayout: Sendable, CustomTestStringConvertible {

@@ -1,8 +1,8 @@
 import NDEF
-@testable import Tags
 import TestSupport
 import Testing
 
+@testable import Tags
 
 @Suite("Torn writes") struct TornWriteTests {
   enum Held: Equatable {

@@ -1,9 +1,9 @@
 import Encoding
 import NDEF
-@testable import Tags
 import TestSupport
 import Testing
 
+@testable import Tags
 
 @Suite("Type 2 layout") struct Type2LayoutTests {
   static let expected = Fixtures.json("tags/expected.json").object!

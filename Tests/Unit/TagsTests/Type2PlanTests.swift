@@ -1,9 +1,9 @@
 import Encoding
 import NDEF
-@testable import Tags
 import TestSupport
 import Testing
 
+@testable import Tags
 
 @Suite("Type 2 plans") struct Type2PlanTests {
   @Test("our own message on a new NTAG213 takes 22 writes, the same again none, another letter three")

@@ -1,7 +1,7 @@
 import NDEF
-@testable import Tags
 import Testing
 
+@testable import Tags
 
 /// A Type 4 tag: its files, and what it answers.
 struct SimulatedType4Tag {

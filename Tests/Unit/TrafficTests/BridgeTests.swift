@@ -3,6 +3,7 @@ import Encoding
 import Geography
 import Testing
 import Traffic
+
 @testable import TrafficBridge
 
 @Suite("Bridge") struct BridgeTests {

@@ -1,9 +1,10 @@
 import Domain
 import Encoding
-@testable import Evaluation
 import Geography
 import Testing
 import Traffic
+
+@testable import Evaluation
 
 @Suite("Feed") struct FeedTests {
   static let frame = """

@@ -1,5 +1,4 @@
 import Domain
-@testable import Evaluation
 import Geography
 import TestSupport
 import Testing
@@ -7,6 +6,8 @@ import Traffic
 
 import func Glibc.cos
 import func Glibc.sin
+
+@testable import Evaluation
 
 /// A street that runs north, with a vehicle that points north, too; its left side is to the west.
 @Suite("Guard") struct GuardTests {

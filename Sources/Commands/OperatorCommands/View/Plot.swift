@@ -137,7 +137,9 @@ package struct Plot {
   }
 
   /// A line through the points, in page coordinates.
-  package mutating func line(_ points: [(x: Double, y: Double)], _ color: String, width: Double = 1.5, dashes: String? = nil) {
+  package mutating func line(
+    _ points: [(x: Double, y: Double)], _ color: String, width: Double = 1.5, dashes: String? = nil
+  ) {
     let points = points.map { "\(Self.short($0.x)),\(Self.short($0.y))" }.joined(separator: " ")
     let dashes = dashes.map { " stroke-dasharray=\"\($0)\"" } ?? ""
     add(

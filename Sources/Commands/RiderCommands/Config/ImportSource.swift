@@ -46,8 +46,12 @@ enum ImportSource {
   }
 
   private static func read(_ path: String, _ context: Context) throws -> ImportedVehicle {
-    if path == "-" { return try imported(context.typed(atMost: AccessFile.maximumSize), from: "standard input", context) }
-    if Files.isFolder(path) { return try ImportedVehicle(reading: path + (path.hasSuffix("/") ? "" : "/") + RiderPaths.vehicle) }
+    if path == "-" {
+      return try imported(context.typed(atMost: AccessFile.maximumSize), from: "standard input", context)
+    }
+    if Files.isFolder(path) {
+      return try ImportedVehicle(reading: path + (path.hasSuffix("/") ? "" : "/") + RiderPaths.vehicle)
+    }
     let other = CommandFailure(.badData, "\(path): not an access file, a code's text or a picture (PNG, JPEG)")
     let bytes: [UInt8]
     do throws(SystemError) { bytes = try Files.read(path, limit: 1 << 16) } catch {

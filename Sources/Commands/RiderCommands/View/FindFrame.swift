@@ -1,9 +1,9 @@
 import CommandParts
 import Geography
-import func Glibc.cos
-import func Glibc.sin
 import Terminal
 
+import func Glibc.cos
+import func Glibc.sin
 
 /// An arrow to a vehicle, for a rider who walks there.
 ///
