@@ -23,6 +23,8 @@ package enum TechnicianCommand: String, CaseIterable, Sendable {
 
   /// The command that these words name, behind the options that may stand before a command, and behind `help`.
   package init?(in arguments: [String]) {
+    // Most lines have none of the names.
+    guard arguments.contains(where: { Self(rawValue: $0) != nil }) else { return nil }
     var words = arguments[...]
     // A shell asks for the values of an argument.
     if words.first == "---completion" { words = words.dropFirst() }
