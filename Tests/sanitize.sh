@@ -6,7 +6,7 @@
 # value that a Mutex protects as a race.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-suites=${SUITES-'(SystemIO|MQTT|Bluetooth|StepDaemon|NFC|CodeReading|Encoding|StepProtocol|Tags|Configuration|Traffic|TrafficFeed|Positioning|Geography)Tests'}
+suites=${SUITES-'(SystemIO|MQTT|Bluetooth|StepDaemon|NFC|CodeReading|Encoding|StepProtocol|Tags|FileFormats|Traffic|TrafficFeed|Positioning|Geography)Tests'}
 # Leaks are left out: what the runtime keeps until the end is none.
 # The kernel of the rig lies where the sanitizer wants its own memory.
 export SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=detect_leaks=0 STEPCTL_RIG=no
