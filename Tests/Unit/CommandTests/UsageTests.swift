@@ -315,7 +315,7 @@ struct VersionTests {
         places += text.matches(of: number).map { "\(folder)/\(file): \($0.output)" }
       }
     }
-    #expect(places == ["CommandLine/Program.swift: \"\(Program.version)\""])
+    #expect(places == ["Terminal/Program.swift: \"\(Program.version)\""])
   }
 
   @Test("is the newest in the changelog, or comes after it, and no page names another")

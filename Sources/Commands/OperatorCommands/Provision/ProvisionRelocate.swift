@@ -6,7 +6,8 @@ import Terminal
 
 struct ProvisionRelocate: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "relocate", abstract: "Rewrite mosquitto.conf after a vehicle's folder was moved.")
+    commandName: "relocate", abstract: "Rewrite mosquitto.conf after a vehicle's folder was moved.",
+    usage: "stepctl provision relocate <options> <dir>")
 
   @OptionGroup var vehicle: ProvisionedOptions
   @OptionGroup var output: OutputOptions

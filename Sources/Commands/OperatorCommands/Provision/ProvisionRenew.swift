@@ -16,7 +16,8 @@ struct ProvisionedOptions: ParsableArguments {
 
 struct ProvisionRenew: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "renew", abstract: "Renew the certificates of a vehicle's broker and controller.")
+    commandName: "renew", abstract: "Renew the certificates of a vehicle's broker and controller.",
+    usage: "stepctl provision renew <options> <dir>")
 
   @OptionGroup var vehicle: ProvisionedOptions
   @OptionGroup var output: OutputOptions

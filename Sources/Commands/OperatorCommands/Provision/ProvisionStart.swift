@@ -6,7 +6,8 @@ import Terminal
 
 struct ProvisionStart: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "start", abstract: "On the vehicle: have systemd run its broker and stepd from now on.")
+    commandName: "start", abstract: "On the vehicle: have systemd run its broker and stepd from now on.",
+    usage: "stepctl provision start <options> <dir>")
 
   @OptionGroup var vehicle: ProvisionedOptions
   @OptionGroup var output: OutputOptions

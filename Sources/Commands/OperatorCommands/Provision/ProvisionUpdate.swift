@@ -7,7 +7,8 @@ import Terminal
 
 struct ProvisionUpdate: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "update", abstract: "Update the broker's and the riders' files after a change of vehicle.toml.")
+    commandName: "update", abstract: "Update the broker's and the riders' files after a change of vehicle.toml.",
+    usage: "stepctl provision update <options> <dir>")
 
   @OptionGroup var vehicle: ProvisionedOptions
   @OptionGroup var output: OutputOptions
