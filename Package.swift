@@ -275,7 +275,7 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
       dependencies: [
         "Encoding", "Domain", "NDEF", "Tags", "NTAG424", "Geography", "Traffic", "TrafficBridge", "Ranging",
         "Evaluation", "StepProtocol", "Access", "SystemIO", "Bluetooth", "HTTP", "CodeReading", "TrafficFeed",
-        "Positioning", "FileFormats", "Rider", "StepController", "StepdConfiguration", "CommandParts",
+        "Positioning", "FileFormats", "Rider", "StepController", "StepdConfiguration", "Operator", "CommandParts",
       ],
       path: "Tests/Fuzz", exclude: ["run.sh", "seeds.py", "corpus"],
       swiftSettings: swiftSettings,

@@ -9,6 +9,7 @@ import Glibc
 import HTTP
 import NDEF
 import NTAG424
+import Operator
 import Positioning
 import Ranging
 import StepController
