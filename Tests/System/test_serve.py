@@ -417,7 +417,7 @@ def test_a_publisher_that_floods_is_sent_away_and_delays_nobody(serve, authority
     is_flood = ended["bytes"] / ended["after"] > 20e6 or kind in ("long frames", "many frames")
     assert ended["sent away"] or not is_flood, ended
     # Who waited for the end of the flood would wait for more than five seconds: so long it is looked at.
-    assert sorted(delays)[len(delays) * 9 // 10] < 2, delays
+    assert sorted(delays)[len(delays) * 9 // 10] < 0.3, delays
     assert counts(bridge)["refused"] == 1 or not is_flood
 
 
@@ -477,7 +477,7 @@ def test_a_slow_client_gets_the_newest_frame_and_delays_nobody(serve, authority)
                 await asyncio.sleep(0.02)
             listening.cancel()
             # The other one has read nothing yet.
-            assert len(delays) > 40 and sorted(delays)[len(delays) // 2] < 1
+            assert len(delays) > 40 and sorted(delays)[len(delays) // 2] < 0.1
             slow.transport.resume_reading()
             numbers = [0]
             while numbers[-1] <= 80:
@@ -599,8 +599,8 @@ def test_a_recording_is_replayed_as_if_it_were_now(serve, authority, stepctl, tm
     told = stepctl("traffic", "delay", "--feed", f"wss://localhost:{bridge.port}/traffic", "--at", "48.7758,9.1829",
                    "--ca", authority.folder / "ca.pem", "--cert", certificate, "--key", key, "--for", "5", "--json").json
     # Over the end of the recording, too.
-    assert told["count"] > 100 and told["dropped"] <= told["count"] // 20
-    assert told["p50_ms"] == pytest.approx(200, abs=60 + told["uncertainty_ms"])
+    assert told["count"] > 100 and told["dropped"] <= 2
+    assert told["p50_ms"] == pytest.approx(200, abs=30 + told["uncertainty_ms"])
     assert abs(told["clock_offset_ms"]) < 1 + told["uncertainty_ms"]
 
 

@@ -77,7 +77,7 @@ def test_a_disk_that_hangs_refuses_within_a_second_and_nothing_moves_later(rig):
     rig.vehicle.stepd.says("refused “alice”: unavailable")
     seconds = time.monotonic() - began
     print(f"refused after {seconds:.2f} s")
-    assert seconds < HANGS_S - 1, "not when the disk is back"
+    assert seconds < 1.3
     assert opening.ends().status == 5
     time.sleep(HANGS_S)
     assert rig.writes(0) == [], "nothing moves when the disk is back"

@@ -214,3 +214,11 @@ def test_a_full_disk_is_told_whatever_writes_there(stepctl, tmp_path):
     ended = stepctl("enroll", "--name", "anna", "--output", full, XDG_CONFIG_HOME=str(tmp_path))
     assert (ended.status, ended.error) == (74, f"cannot write {full}: No space left on device")
     assert full.is_char_device()
+
+
+def test_a_name_that_begins_with_a_hyphen_is_a_value(stepctl, tmp_path):
+    """Thumbprints and tokens' names are base64url: one in 64 begins so."""
+    assert stepctl("provision", "vehicle", tmp_path / "car", "--quiet").status == 0
+    for option, value in (("--device", "-" + "A" * 42), ("--token", "-abc")):
+        ended = stepctl("operator", "revoke", tmp_path / "car", option, value)
+        assert (ended.status, ended.error) == (1, "no unexpired token matches")
