@@ -1,8 +1,9 @@
 # stepctl and stepd: `make help` says what can be made.
 
 PREFIX ?= /usr/local
-# Where the programs to be installed are.
-BIN ?= .build/release
+# Where the programs to be installed are. With SUITE and ARCH those for that Debian and processor.
+BIN ?= $(if $(SUITE),.build/$(ARCH)/$(SUITE)/release,.build/release)
+ARCH ?= $(shell dpkg --print-architecture)
 
 bindir := $(DESTDIR)$(PREFIX)/bin
 # What stepctl starts for itself: the commands of technicians and operators, and programs that a library may end.
@@ -19,8 +20,8 @@ pages := $(wildcard man/*.[1-8])
 # a small FoundationEssentials too, which says what it is for. A program made for size (-Osize) starts sooner: it has fewer
 # pages to read.
 archives := .build/archives
-smallest := -Osize -I$(archives) -L$(archives) -Xclang-linker -static-libgcc -use-ld=lld \
-  -Xlinker --no-export-dynamic -Xlinker -s
+# $(call smallest,ARCHIVES)
+smallest = -Osize -I$(1) -L$(1) -Xclang-linker -static-libgcc -use-ld=lld -Xlinker --no-export-dynamic -Xlinker -s
 packed := -Xlinker -z -Xlinker pack-relative-relocs
 # $(call links,FLAGS): FLAGS, if a program that is linked with them runs on this machine.
 links = $(shell mkdir -p $(archives) && ln -sf "$$(clang -print-file-name=libstdc++.a)" $(archives)/libstdc++.a && \
@@ -30,14 +31,35 @@ links = $(shell mkdir -p $(archives) && ln -sf "$$(clang -print-file-name=libstd
   echo 'import FoundationEssentials; print(JSONEncoder())' | \
     swiftc -static-stdlib $(1) -lstdc++ -o $(archives)/probe - >/dev/null 2>&1 && \
   $(archives)/probe >/dev/null 2>&1 && echo "$(1)")
-link_flags = $(addprefix -Xswiftc ,$(or $(call links,$(smallest) $(packed)),$(call links,$(smallest)),-Xlinker -s))
+small := $(call smallest,$(archives))
+link_flags = $(addprefix -Xswiftc ,$(or $(call links,$(small) $(packed)),$(call links,$(small)),-Xlinker -s))
+
+# Programs that were built in different folders are the same, byte by byte: no path of the folder stays in them.
+pathless := -Xswiftc -file-prefix-map -Xswiftc $(CURDIR)=. -Xcc -ffile-prefix-map=$(CURDIR)=.
 
 # Where `make test` has installed what Python programs take.
 python = $(or $(wildcard .build/venv/bin/python),python3)
 
+# What `make` builds.
+PROGRAMS ?= stepctl stepd $(own)
+
 release: ## build the programs for use: .build/release/stepctl and stepd (also `make`)
-	set -- $(link_flags); for program in stepctl stepd $(own); do \
+	. Packaging/stamp.sh && set -- $(pathless) $(link_flags); for program in $(PROGRAMS); do \
 	  swift build -c release --static-swift-stdlib --disable-local-rpath "$$@" --product $$program || exit; done
+
+test-arm64: ## run Debian 12's programs for arm64 on an amd64 machine, and module tests: by qemu-user
+	Tests/prepare.sh test-arm64
+	@$(MAKE) --no-print-directory arm64 SUITES=bookworm
+	STEPCTL_STRICT=1 swift build --quiet # as make test does
+	Tests/Arm64/run.sh
+
+# The Debian releases that `make arm64` builds for.
+SUITES ?= bookworm trixie
+
+arm64: ## build the programs for arm64 Debian 12 and 13 on an amd64 one: .build/arm64/SUITE/release (SUITES=bookworm for one)
+	Tests/prepare.sh arm64
+	for suite in $(SUITES); do Packaging/arm64/build.sh $$suite 'stepctl stepd $(own)' \
+	  $(call smallest,.build/arm64/$$suite/archives) $(packed) || exit; done
 
 packages: ## install the Debian packages that building takes
 	Tests/prepare.sh build
@@ -47,7 +69,7 @@ demo: ## show the whole chain on this machine, with a simulated vehicle and ride
 	@$(MAKE) --no-print-directory release
 	Tests/Demo/demo.sh $(BIN)
 
-try: ## a vehicle on this machine, and a shell for its rider
+try: ## a vehicle on this machine: you walk up, its step opens, and a shell is yours
 	Tests/prepare.sh demo
 	@$(MAKE) --no-print-directory release
 	@Tests/Demo/try.sh $(BIN)
@@ -63,6 +85,7 @@ demo-fleet: ## show a fleet on this machine: two vehicles, two riders, a race, a
 
 test: ## install what testing takes, then check everything
 	Tests/prepare.sh test
+	Tests/prepare.sh test-fleet
 	Tests/run.sh
 
 check: ## check how it is written, and the modules: no whole programs
@@ -72,6 +95,14 @@ check: ## check how it is written, and the modules: no whole programs
 rig: ## build the kernel that tests of hardware run in, once: .build/rig (7 minutes of CPU)
 	Tests/prepare.sh rig
 	Tests/Rig/kernel.sh
+
+rig-kasan: ## break Bluetooth links in a kernel that looks for its own faults (KASAN; a kernel of its own, 10 minutes of CPU)
+	Tests/prepare.sh rig
+	Tests/prepare.sh test
+	Tests/Rig/kernel.sh kasan
+	swift build
+	cd Tests/System && ../Rig/run.sh --kasan --scn none --noup --timeout 3600 -- env STEPCTL_IN_RIG=1 \
+	  STEPCTL_BIN_DIR=$(CURDIR)/.build/debug $(CURDIR)/.build/venv/bin/python -m pytest -q test_link_faults.py
 
 bench: release ## measure beside others in the same run; DATA=folder of recordings adds ranging
 	STEPCTL_BENCH=1 swift build -c release --static-swift-stdlib --disable-local-rpath $(link_flags) --product ParserBenchmark
@@ -94,6 +125,12 @@ model: ## have spin check the model of the protocol, and find what its mutations
 	Tests/prepare.sh test
 	Tests/Model/check.py
 
+power: ## cut the power while programs write, and see that what they promised holds (CUTS=200, SEED=1)
+	Tests/prepare.sh test
+	swift build
+	STEPCTL_BIN_DIR=$$(swift build --show-bin-path) POWER_CUTS=$(or $(CUTS),200) POWER_SEED=$(or $(SEED),1) \
+	  $(python) -m pytest -v Tests/System/test_power.py
+
 fuzz: ## fuzz every parser of bytes from outside, a minute each (SECONDS_EACH; FUZZ=name for one)
 	Tests/prepare.sh build
 	Tests/Fuzz/run.sh
@@ -109,7 +146,9 @@ lint: ## check how sources, scripts and manual pages are written
 	@echo '# Nothing names concurrency, which CNoTasks keeps out of the programs.'
 	! git grep -nE '^[^/"]*\<(ContinuousClock|SuspendingClock|async|Task)\>' -- 'Sources/*.swift'
 	! git grep -nE '\.(replacing|firstRange|ranges)\(|Regex' -- 'Sources/*.swift'
-	shellcheck .ci/run $$(find Tests Fleet/Tests -name '*.sh')
+	@echo '# ProgramArguments has the arguments even where the runtime does not find them.'
+	! git grep -nE '^[^/]*\<CommandLine\.' -- 'Sources/*.swift' 'Fleet/Sources/*.swift'
+	shellcheck .ci/run $$(find Tests Fleet/Tests Packaging -name '*.sh')
 	mandoc -T lint -W warning $(pages) Fleet/man/stepfleet.8
 	Tests/architecture.py --check
 
@@ -117,19 +156,21 @@ architecture: ## write the graph of the modules into ARCHITECTURE.md again
 	Tests/architecture.py
 
 # Where the fleet's server is.
-FLEET_BIN ?= Fleet/.build/release
+FLEET_BIN ?= $(if $(SUITE),$(BIN),Fleet/.build/release)
+# What starts a program of another processor.
+RUN ?=
 
 fleet: ## build the fleet's server: Fleet/.build/release/stepfleet (15 minutes on two cores)
 	Tests/prepare.sh fleet
-	swift build --package-path Fleet -c release --static-swift-stdlib --disable-local-rpath --product stepfleet \
-	  -Xlinker --no-export-dynamic -Xlinker -s
+	. Packaging/stamp.sh && swift build --package-path Fleet -c release --static-swift-stdlib --disable-local-rpath \
+	  --product stepfleet $(pathless) -Xlinker --no-export-dynamic -Xlinker -s
 
 install-fleet: ## install the fleet's server that was built: PREFIX, DESTDIR
 	install -D -t $(bindir) $(FLEET_BIN)/stepfleet
 	mkdir -p $(share)/bash-completion/completions $(share)/zsh/site-functions $(share)/fish/vendor_completions.d
-	$(FLEET_BIN)/stepfleet --generate-completion-script bash >$(share)/bash-completion/completions/stepfleet
-	$(FLEET_BIN)/stepfleet --generate-completion-script zsh >$(share)/zsh/site-functions/_stepfleet
-	$(FLEET_BIN)/stepfleet --generate-completion-script fish >$(share)/fish/vendor_completions.d/stepfleet.fish
+	$(RUN) $(FLEET_BIN)/stepfleet --generate-completion-script bash >$(share)/bash-completion/completions/stepfleet
+	$(RUN) $(FLEET_BIN)/stepfleet --generate-completion-script zsh >$(share)/zsh/site-functions/_stepfleet
+	$(RUN) $(FLEET_BIN)/stepfleet --generate-completion-script fish >$(share)/fish/vendor_completions.d/stepfleet.fish
 	install -D -m 644 -t $(man)/man8 Fleet/man/stepfleet.8
 	install -D -m 644 -t $(units) Fleet/Sources/stepfleet/stepfleet.service
 	sed -i 's|^ExecStart=/usr/local/bin|ExecStart=$(PREFIX)/bin|' $(units)/stepfleet.service
@@ -162,19 +203,27 @@ install: ## install what was built: PREFIX (/usr/local), DESTDIR
 	install -D -m 644 -t $(units) Sources/Programs/stepd/stepd.service Sources/Programs/stepd/stepd-broker.service
 	sed -i 's|^ExecStart=/usr/local/bin|ExecStart=$(PREFIX)/bin|' $(units)/stepd.service
 
-# The package stepfleet is made where the server was built: `make fleet` takes long, and few run one.
-fleet_built = $(if $(wildcard $(FLEET_BIN)/stepfleet),FLEET_BIN=$(abspath $(FLEET_BIN)) DEB_BUILD_PROFILES=pkg.stepctl.fleet)
+deb: ## build Debian packages of what was built (`make`, `make fleet`): .build/deb; for another Debian: SUITE, ARCH
+	Tests/prepare.sh $(if $(SUITE),debs,deb)
+	Packaging/packages.sh $(BIN) $(FLEET_BIN) $(if $(SUITE),$(SUITE) $(ARCH))
 
-deb: ## build Debian packages of what was built: .build/deb (`make` first, and `make fleet` for stepfleet)
-	Tests/prepare.sh deb
-	@test -x $(BIN)/stepctl || { echo 'make: nothing is built: run make first' >&2; exit 1; }
-	rm -rf .build/deb
-	mkdir -p .build/deb/stepctl
-	cp -R debian Makefile man completions schema .build/deb/stepctl/
-	cp --parents Sources/Programs/stepd/*.service Fleet/Sources/stepfleet/*.service Fleet/man/*.8 .build/deb/stepctl/
-	cd .build/deb/stepctl && BIN=$(abspath $(BIN)) $(fleet_built) dpkg-buildpackage --build=binary --no-sign --no-check-builddeps
-	rm -rf .build/deb/stepctl
-	lintian --fail-on error,warning .build/deb/*.changes
+programs: ## build for the Debian SUITE on this processor: .build/ARCH/SUITE/release (as root; GOALS=release: no stepfleet)
+	Tests/prepare.sh debs
+	Packaging/programs.sh '$(SUITE)' $(GOALS)
+
+debs: ## build all Debian packages whose programs are there (as root): Debian 12 and 13, amd64 and arm64
+	for suite in bookworm trixie; do for arch in amd64 arm64; do \
+	  if test -x .build/$$arch/$$suite/release/stepctl; then \
+	    $(MAKE) --no-print-directory deb SUITE=$$suite ARCH=$$arch || exit; \
+	  else echo "make: there are no programs in .build/$$arch/$$suite/release" >&2; fi; done; done
+
+archive: ## lay out a signed archive of the packages, for a web server: .build/archive; KEY=fingerprint signs
+	Tests/prepare.sh archive
+	Packaging/archive.sh '$(KEY)' .build/deb .build/archive
+
+reproduce: ## build stepctl and stepd in two folders, and compare them byte by byte
+	Tests/prepare.sh reproduce
+	Tests/Install/reproduce.sh
 
 uninstall: ## remove what was installed
 	for program in stepctl stepd; do \
@@ -188,8 +237,8 @@ clean: ## remove what was built
 	rm -rf .build Fleet/.build
 
 help: ## say what can be made
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 .DEFAULT_GOAL := release
-.PHONY: release packages demo try demo-fleet picture test check rig bench ranging model fuzz sanitize lint architecture fleet install-fleet \
-  test-fleet bench-fleet completions install deb uninstall clean help
+.PHONY: release arm64 test-arm64 packages demo try demo-fleet picture test check rig bench ranging model power fuzz sanitize lint architecture fleet install-fleet \
+  test-fleet bench-fleet completions install deb debs programs archive reproduce uninstall clean help

@@ -53,7 +53,8 @@ let package = Package(
     .library(name: "StepProtocol", targets: ["StepProtocol", "Access", "Domain", "Encoding"]),
     .library(name: "Ranging", targets: ["Ranging", "Domain"]),
     // For an operator's server. Fleet is one.
-    .library(name: "Operator", targets: ["Operator", "Access", "StepProtocol", "Domain", "Encoding", "SystemIO"]),
+    .library(
+      name: "Operator", targets: ["Operator", "Access", "StepProtocol", "Domain", "Encoding", "SystemIO", "CBuild"]),
     .library(name: "Geography", targets: ["Geography"]),
     .library(
       name: "Rider", targets: ["Rider", "Access", "MQTT", "StepProtocol", "Ranging", "Domain", "Encoding", "SystemIO"]),
@@ -82,12 +83,17 @@ let package = Package(
     library("CDevices"),
     library("CVideo"),
     .target(name: "CTOML", path: "Sources/Libraries/CTOML"),
-    // A separate target, so that a new commit recompiles nothing else.
+    // A separate target, so that a new commit recompiles nothing else. The Makefile names the commit: SwiftPM keeps a
+    // manifest that it has read, with what git said then (gitInformation). It reads it again if the environment
+    // differs.
     .target(
       name: "CBuild", path: "Sources/Libraries/CBuild",
-      cSettings: Context.gitInformation.map {
-        [.define("STEPCTL_COMMIT", to: "\"\($0.currentCommit)\"", .when(configuration: .release))]
+      cSettings: ["STEPCTL_COMMIT", "STEPCTL_COMMIT_TIME", "STEPCTL_SWIFT"].compactMap { name in
+        guard let value = Context.environment[name], !value.isEmpty else { return nil }
+        return .define(name, to: "\"\(value)\"", .when(configuration: .release))
       }),
+    // The arguments that main() gets.
+    .target(name: "CArguments", path: "Sources/Libraries/CArguments"),
     // Not for tests, which do use Swift's concurrency.
     .target(name: "CNoTasks", path: "Sources/Libraries/CNoTasks"),
     .target(name: "CZXing", path: "Sources/Libraries/CZXing", linkerSettings: [.linkedLibrary("ZXing")]),
@@ -109,7 +115,7 @@ let package = Package(
     module("Access", in: "Core/Access", ["Encoding", "Domain", "Cryptography", "NDEF", "StepProtocol"]),
 
     // SystemIO: services of the kernel.
-    module("SystemIO", in: "SystemIO", ["Encoding", "Domain", "CLinux"]),
+    module("SystemIO", in: "SystemIO", ["Encoding", "Domain", "CLinux", "CArguments"]),
 
     // Adapters: each owns one library or one part of the system, and imports no other adapter.
     module(
@@ -152,8 +158,9 @@ let package = Package(
     module(
       "StepDaemon", in: "Vehicle/StepDaemon",
       [
-        "Encoding", "Domain", "Geography", "Traffic", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT",
-        "TrafficFeed", "Positioning", "FileFormats", "StepController", "StepdConfiguration", "CDevices",
+        "Encoding", "Domain", "Cryptography", "Geography", "Traffic", "Ranging", "StepProtocol", "SystemIO",
+        "Bluetooth", "MQTT", "TrafficFeed", "Positioning", "FileFormats", "StepController", "StepdConfiguration",
+        "CDevices",
       ]),
     // Operator: making vehicles, and handing out access.
     module(
@@ -191,7 +198,7 @@ let package = Package(
       ]),
 
     // Programs: entry points, and libraries that may fail and so run in their own process.
-    program("stepctl", ["Terminal", "CommandParts", "RiderCommands", "CNoTasks"]),
+    program("stepctl", ["SystemIO", "Terminal", "CommandParts", "RiderCommands", "CNoTasks"]),
     program("stepctl-operator", ["Terminal", "OperatorCommands", "CNoTasks"]),
     program(
       "stepd",
@@ -215,11 +222,11 @@ let package = Package(
     tests("CryptographyTests", ["Encoding", "Cryptography"]),
     tests("TagsTests", ["Encoding", "Domain", "NDEF", "Tags", "NTAG424"]),
     tests("RangingTests", ["Encoding", "Domain", "Ranging", "Evaluation"]),
-    tests("EvaluationTests", ["Evaluation"]),
+    tests("EvaluationTests", ["Domain", "Evaluation"]),
     tests("GeographyTests", ["Geography"]),
     tests("TrafficTests", ["Encoding", "Domain", "Geography", "Traffic", "TrafficBridge", "Evaluation"]),
     tests("StepProtocolTests", ["Encoding", "Domain", "Cryptography", "NDEF", "StepProtocol", "Access"]),
-    tests("SystemIOTests", ["SystemIO"]),
+    tests("SystemIOTests", ["Domain", "SystemIO"]),
     tests("BluetoothTests", ["Encoding", "Domain", "Ranging", "SystemIO", "Bluetooth"]),
     tests("NFCTests", ["Encoding", "Domain", "NDEF", "Tags", "SystemIO", "NFC", "Operator"]),
     tests("TrafficFeedTests", ["Encoding", "SystemIO", "TrafficFeed"]),
@@ -280,6 +287,11 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
       path: "Tests/Fuzz", exclude: ["run.sh", "seeds.py", "corpus"],
       swiftSettings: swiftSettings,
       linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]))
+}
+
+// Only on request: the module tests that are named, and no others. `make test-arm64` asks for those that it runs.
+if let names = Context.environment["STEPCTL_TESTS"]?.split(whereSeparator: \.isWhitespace) {
+  package.targets.removeAll { target in target.type == .test && !names.contains { $0 == target.name } }
 }
 
 // Only on request: Tests/Benchmarks/parser measures it. `make bench` asks for it.

@@ -31,8 +31,12 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdCore = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird")
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let nio = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
+let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swift-nio-extras")
+let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
 let tls = Target.Dependency.product(name: "HummingbirdTLS", package: "hummingbird")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 /// The package above. SwiftPM calls it what its folder is called, and module aliases take no other name.
@@ -56,6 +60,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0", traits: []),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
     .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
@@ -65,13 +70,17 @@ let package = Package(
     // C libraries: a module map and a header, one importer each.
     library("CPostgres", pkgConfig: "libpq", "libpq-dev"),
     library("CSodium", pkgConfig: "libsodium", "libsodium-dev"),
+    // glibc's own functions for memory, which Swift does not import.
+    .systemLibrary(name: "CMalloc", path: "Sources/Libraries/CMalloc"),
 
     // What is allowed: bookings, changes, access, vehicles. Values, no I/O and no clock.
     module("Booking", [stepProtocol, geography]),
     // Where everything is kept: one contract, SQLite and PostgreSQL.
     module("Store", [.product(name: "GRDB", package: "GRDB.swift"), "CPostgres", logging]),
     // What every route has to do: problems, bodies, who is asking.
-    module("Web", ["Store", hummingbird, httpTypes, nio, stepProtocol, logging]),
+    module(
+      "Web",
+      ["Store", hummingbird, hummingbirdCore, httpTypes, nio, nioHTTP1, nioHTTPTypes, stepProtocol, logging]),
     // Who somebody is: accounts, passwords, devices, tokens of the API.
     module(
       "Login", ["Web", "Store", "CSodium", stepProtocol, hummingbird, httpTypes, nio, crypto, logging],
@@ -84,8 +93,9 @@ let package = Package(
     .executableTarget(
       name: "stepfleet",
       dependencies: [
-        "API", "Booking", "Login", "Web", "Store", stepProtocol, geography, operating, crypto, hummingbird, tls, nio,
-        lifecycle,
+        "API", "Booking", "Login", "Web", "Store", "CMalloc", stepProtocol, geography, operating, crypto, hummingbird,
+        hummingbirdCore,
+        tls, nio, lifecycle,
         logging,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -98,12 +108,12 @@ let package = Package(
     .target(
       name: "FleetTestSupport", dependencies: ["Store"], path: "Tests/Support", swiftSettings: swiftSettings),
     tests("StoreTests", ["Store", "FleetTestSupport"]),
-    tests("WebTests", ["Web", stepProtocol, hummingbird, httpTypes, nio]),
+    tests("WebTests", ["Web", stepProtocol, hummingbird, httpTypes, nio, nioHTTP1, nioHTTPTypes, nioEmbedded]),
     tests(
       "APITests",
       [
         "API", "Booking", "Store", "Login", "Web", "FleetTestSupport", stepProtocol, geography, operating, hummingbird,
-        httpTypes, nio, .product(name: "NIOEmbedded", package: "swift-nio"), logging,
+        httpTypes, nio, nioEmbedded, logging,
       ]),
     tests("LoginTests", ["Login", "FleetTestSupport", "Web", "Store", stepProtocol, crypto, hummingbird]),
   ]

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that a goal of the Makefile needs and that are not there:
-# prepare.sh build|demo|test|rig|deb|fleet|test-fleet|bench-fleet.
+# prepare.sh build|arm64|demo|test|test-arm64|rig|deb|debs|archive|reproduce|fleet|test-fleet|bench-fleet.
+# `prepare.sh libraries` prints the development packages of the libraries that the programs are built with.
 # Finds out whether Swift is there, too, which Debian does not have.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -12,34 +13,46 @@ if ((${#libraries[@]} == 0)); then
   echo 'prepare.sh: Package.swift names no library in the form that is read here' >&2
   exit 70
 fi
-packages=(g++ git libtomlplusplus-dev libzxing-dev pkg-config "${libraries[@]}")
+libraries+=(libtomlplusplus-dev libzxing-dev)
+mapfile -t fleet < <(sed -n 's/.*pkgConfig: "[a-z]*", "\([a-z0-9-]*\)").*/\1/p' Fleet/Package.swift)
+fleet+=(libsqlite3-dev)
+packages=(g++ git pkg-config "${libraries[@]}")
 case ${1-} in
 build) ;;
-rig) packages=(bc bison bluez dbus-daemon flex gcc libc6-dev make xz-utils) ;;
+arm64) packages=(g++ git patchelf pkg-config) ;;
+rig) packages=(bc bison bluez dbus-daemon flex gcc libc6-dev make patch xz-utils) ;;
 demo) packages+=(mosquitto mosquitto-clients python3) ;;
-test)
+test | test-arm64)
   packages+=(
-    bluez dbus-daemon fish i2c-tools libnfc-bin libnfc-examples man-db mandoc mosquitto mosquitto-clients openssl poppler-utils
-    gpsd gpsd-clients iproute2 nftables python3 python3-venv qrencode rabbitmq-server shellcheck spin strace systemd tshark zbar-tools
-    zsh
+    apt-utils bluez dbus-daemon dpkg-dev fish fuse3 i2c-tools libnfc-bin libnfc-examples man-db mandoc mosquitto mosquitto-clients openssl
+    poppler-utils gpg gpsd gpsd-clients iproute2 nftables python3 python3-venv qrencode rabbitmq-server shellcheck spin strace systemd
+    tshark xz-utils zbar-tools zsh
   )
+  if [[ $1 == test-arm64 ]]; then packages+=(patchelf qemu-user-static); fi
   ;;
-deb) packages=(debhelper dpkg-dev lintian) ;;
+libraries)
+  printf '%s\n' "${libraries[@]}" "${fleet[@]}" | sort -u
+  exit
+  ;;
+reproduce) packages+=(debhelper diffoscope-minimal lintian) ;;
+deb) packages=(binutils debhelper dpkg-dev lintian) ;;
+debs) packages=(binutils mmdebstrap qemu-user-static) ;;
+archive) packages=(apt-utils gpg binutils python3 python3-venv xz-utils) ;;
 fleet | test-fleet | bench-fleet)
-  mapfile -t -O "${#packages[@]}" packages < <(sed -n 's/.*pkgConfig: "[a-z]*", "\([a-z0-9-]*\)").*/\1/p' Fleet/Package.swift)
-  packages+=(libsqlite3-dev)
+  packages+=("${fleet[@]}")
   if [[ $1 != fleet ]]; then packages+=(mosquitto postgresql python3 python3-venv); fi
   if [[ $1 == bench-fleet ]]; then packages+=(curl golang-go golang-github-mattn-go-sqlite3-dev wrk); fi
   ;;
 *)
-  echo 'usage: prepare.sh build|demo|test|rig|deb|fleet|test-fleet|bench-fleet' >&2
+  echo 'usage: prepare.sh build|arm64|demo|test|test-arm64|rig|deb|debs|archive|reproduce|fleet|test-fleet|bench-fleet|libraries' >&2
   exit 64
   ;;
 esac
 
 required=6.2
 version=$({ swift --version 2>/dev/null || true; } | sed -n 's/.*Swift version \([0-9.]*\).*/\1/p')
-if [[ $(printf '%s\n' "$required" "${version:-0}" | sort -V | head -n 1) != "$required" ]]; then
+# Packages are made of programs that are built already, perhaps elsewhere.
+if [[ $1 != @(deb|archive) && $(printf '%s\n' "$required" "${version:-0}" | sort -V | head -n 1) != "$required" ]]; then
   echo "Swift $required or newer is needed (found: ${version:-none}): see https://www.swift.org/install/linux" >&2
   exit 69
 fi
@@ -80,11 +93,15 @@ environment() {
   fi
 }
 case $1 in
-test)
+test | test-arm64)
+  environment Packaging/requirements.txt .build/sbom
   environment Tests/Peers/requirements.txt .build/venv
   # Its packages do not go with the others', and not each version of Python has them all.
-  environment Tests/Peers/homeassistant.txt .build/homeassistant || echo 'Home Assistant cannot be installed here' >&2
+  if [[ $1 == test ]]; then
+    environment Tests/Peers/homeassistant.txt .build/homeassistant || echo 'Home Assistant cannot be installed here' >&2
+  fi
   ;;
+archive) environment Packaging/requirements.txt .build/sbom ;;
 test-fleet) environment Fleet/Tests/requirements.txt Fleet/.build/venv ;;
 bench-fleet) environment Fleet/Tests/Benchmarks/requirements.txt Fleet/.build/bench ;;
 esac

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks everything, goes on after a failure where it can, and ends with a line that counts: `make test`.
-# `run.sh modules` leaves out whole programs, the model and the kernel: `make check`.
+# `run.sh modules` leaves out whole programs, the model, the kernel and the fleet: `make check`.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
@@ -14,8 +14,6 @@ quiet=(--quiet)
 if [[ -t 1 ]]; then quiet=(); fi
 
 passed=0 failed=0 skipped=0
-# What failed is kept for programs_again.
-remembers=(-o "cache_dir=$results/pytest")
 
 title() { printf '\n== %s (%d s)\n' "$1" "$SECONDS"; }
 
@@ -54,21 +52,21 @@ modules() {
 
 # Most of these wait for most of the time: two workers more than there are cores. A file's tests share a vehicle.
 programs() {
-  "$STEPCTL_PYTHON" -m pytest -q -rs "${remembers[@]}" --numprocesses $(($(nproc) + 2)) --dist loadfile --no-loadscope-reorder \
+  "$STEPCTL_PYTHON" -m pytest -q -rs -p no:cacheprovider --numprocesses $(($(nproc) + 2)) --dist loadfile --no-loadscope-reorder \
     --junit-xml "$results/programs.xml" Tests
 }
 
-# stepd tells of a fault when a machine holds it up, as it should: a program that failed beside all others runs again,
-# alone, and what it does then counts. Its name is shown either way. More than a few have another cause.
-programs_again() {
-  local failures
-  failures=$(count "$results/programs.xml" '<failure\b|<error\b')
-  if ((failures == 0 || failures > 10)); then return; fi
-  title 'programs that failed, again and alone'
-  "$STEPCTL_PYTHON" -m pytest -v -rs "${remembers[@]}" --last-failed --junit-xml "$results/again.xml" Tests
-  local status=$?
-  ((failed -= failures))
-  tally "$results/again.xml" "$status"
+# fleet PROCESS: waits for the runner of the fleet's server, a package of its own, and adds the line that it ends with.
+# `make test-fleet` runs its programs.
+fleet() {
+  wait "$1"
+  title 'the fleet: modules'
+  cat "$results/fleet.txt"
+  if [[ $(tail -n 1 "$results/fleet.txt") =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
+    ((passed += BASH_REMATCH[1], failed += BASH_REMATCH[2], skipped += BASH_REMATCH[3]))
+  else
+    ((failed += 1))
+  fi
 }
 
 check 'lint' make --no-print-directory lint
@@ -81,18 +79,21 @@ if check 'build' swift build --build-tests "${quiet[@]}"; then
   STEPCTL_PYTHON=$PWD/.build/venv/bin/python
   STEPCTL_BIN_DIR=$(swift build --show-bin-path)
   export STEPCTL_BIN_DIR STEPCTL_PYTHON
-  modules >"$results/modules.txt" &
+  if [[ ${1-} != modules ]]; then
+    # Building the fleet's server takes what the tests leave of the processors and the disk.
+    ionice -c 3 nice -n 19 Fleet/Tests/run.sh modules >"$results/fleet.txt" 2>&1 &
+    fleet_process=$!
+  fi
+  # One after the other: both boot kernels, and side by side they take as long.
+  title 'modules'
+  modules
+  tally "$results/modules.xml" $?
   if [[ ${1-} != modules ]]; then
     title 'programs'
     programs
     tally "$results/programs.xml" $?
   fi
-  wait $!
-  status=$?
-  title 'modules'
-  cat "$results/modules.txt"
-  tally "$results/modules.xml" "$status"
-  programs_again
+  if [[ ${1-} != modules ]]; then fleet "$fleet_process"; fi
 fi
 
 printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"

@@ -173,13 +173,13 @@ _stepctl() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    open|close|stop|status|find|locate|enroll|config|login|book|bookings|vehicles|whoami|logout|account|scan|doctor|calibrate|evaluate|provision|operator|traffic|help)
+    open|close|stop|status|find|locate|enroll|unlock|lock|config|doctor|login|book|bookings|vehicles|whoami|logout|account|scan|calibrate|evaluate|provision|operator|traffic|help)
         # Offer subcommand argument completions
         "_stepctl_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'open close stop status find locate enroll config login book bookings vehicles whoami logout account scan doctor calibrate evaluate provision operator traffic help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'open close stop status find locate enroll unlock lock config doctor login book bookings vehicles whoami logout account scan calibrate evaluate provision operator traffic help' -- "${cur}"))
         ;;
     esac
 }
@@ -188,7 +188,7 @@ _stepctl_open() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=(--import)
-    non_repeating_options=(--wait --side --call-radio --by --radio --nfc --qr --timeout --vehicle)
+    non_repeating_options=(--wait --side --via --speed --by --radio --nfc --qr --timeout --vehicle)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
@@ -204,8 +204,11 @@ _stepctl_open() {
         __stepctl_add_completions -W 'left'$'\n''right'$'\n''facing'
         return
         ;;
-    '--call-radio')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion open -- --call-radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+    '--via')
+        __stepctl_add_completions -W 'auto'$'\n''network'$'\n''bluetooth'
+        return
+        ;;
+    '--speed')
         return
         ;;
     '--by')
@@ -246,7 +249,7 @@ _stepctl_close() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--side --call-radio --by --radio --nfc --qr --timeout --vehicle)
+    non_repeating_options=(--side --via --speed --by --radio --nfc --qr --timeout --vehicle)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
@@ -255,8 +258,11 @@ _stepctl_close() {
         __stepctl_add_completions -W 'left'$'\n''right'$'\n''facing'
         return
         ;;
-    '--call-radio')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion close -- --call-radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+    '--via')
+        __stepctl_add_completions -W 'auto'$'\n''network'$'\n''bluetooth'
+        return
+        ;;
+    '--speed')
         return
         ;;
     '--by')
@@ -297,13 +303,17 @@ _stepctl_stop() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--side --vehicle --timeout)
+    non_repeating_options=(--side --via --vehicle --timeout)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
     '--side')
         __stepctl_add_completions -W 'left'$'\n''right'
+        return
+        ;;
+    '--via')
+        __stepctl_add_completions -W 'auto'$'\n''network'$'\n''bluetooth'
         return
         ;;
     '--vehicle')
@@ -328,16 +338,28 @@ _stepctl_status() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--vehicle --timeout)
-    __stepctl_offer_flags_options 0
+    non_repeating_options=(--via --vehicle --timeout)
+    __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
+    '--via')
+        __stepctl_add_completions -W 'auto'$'\n''network'$'\n''bluetooth'
+        return
+        ;;
     '--vehicle')
         __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion status -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--timeout')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion status -- positional@0 "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -348,7 +370,7 @@ _stepctl_find() {
     non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--to --gpsd --timeout --vehicle)
-    __stepctl_offer_flags_options 0
+    __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
@@ -366,18 +388,29 @@ _stepctl_find() {
         return
         ;;
     esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion find -- positional@0 "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
 }
 
 _stepctl_locate() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--interval --by --radio --nfc --qr --timeout --vehicle --save)
-    __stepctl_offer_flags_options 0
+    non_repeating_options=(--interval --speed --by --radio --nfc --qr --timeout --vehicle --save)
+    __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
     '--interval')
+        return
+        ;;
+    '--speed')
         return
         ;;
     '--by')
@@ -408,6 +441,14 @@ _stepctl_locate() {
         return
         ;;
     esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion locate -- positional@0 "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
 }
 
 _stepctl_enroll() {
@@ -433,6 +474,29 @@ _stepctl_enroll() {
     esac
 }
 
+_stepctl_unlock() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--for)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--for')
+        return
+        ;;
+    esac
+}
+
+_stepctl_lock() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
 _stepctl_config() {
     repeating_flags=()
     non_repeating_flags=(--version -h --help)
@@ -445,13 +509,13 @@ _stepctl_config() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    show|path|import)
+    show|path|list|import|forget)
         # Offer subcommand argument completions
         "_stepctl_config_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'show path import' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'show path list import forget' -- "${cur}"))
         ;;
     esac
 }
@@ -461,7 +525,7 @@ _stepctl_config_show() {
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--vehicle --radio --nfc --timeout)
-    __stepctl_offer_flags_options 0
+    __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
@@ -481,9 +545,25 @@ _stepctl_config_show() {
         return
         ;;
     esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion config show -- positional@0 "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
 }
 
 _stepctl_config_path() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_config_list() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
@@ -516,6 +596,57 @@ _stepctl_config_import() {
     case "${positional_number}" in
     1)
         __stepctl_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_stepctl_config_forget() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion config forget -- positional@0 "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_stepctl_doctor() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--vehicle --radio --nfc --timeout)
+    __stepctl_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--vehicle')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion doctor -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    '--radio')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion doctor -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    '--nfc')
+        __stepctl_add_completions -W 'pn532_uart:/dev/ttyUSB0'$'\n''pn532_i2c:/dev/i2c-1'$'\n''pn532_spi:/dev/spidev0.0'$'\n''pn53x_usb'
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    *)
+        __stepctl_add_completions -W 'vehicle'$'\n''broker'$'\n''controller'$'\n''link'$'\n''radio'$'\n''reader'$'\n''camera'
         return
         ;;
     esac
@@ -776,7 +907,7 @@ _stepctl_scan() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--radio --save --timeout)
+    non_repeating_options=(--radio --save --speed --timeout)
     __stepctl_offer_flags_options 0
 
     # Offer option value completions
@@ -789,42 +920,10 @@ _stepctl_scan() {
         __stepctl_add_completions -o plusdirs -fX '!*.@(btsnoop)'
         return
         ;;
-    '--timeout')
-        return
-        ;;
-    esac
-}
-
-_stepctl_doctor() {
-    repeating_flags=(--verbose -v)
-    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--vehicle --radio --nfc --timeout)
-    __stepctl_offer_flags_options -1
-
-    # Offer option value completions
-    case "${prev}" in
-    '--vehicle')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion doctor -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
-        return
-        ;;
-    '--radio')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion doctor -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
-        return
-        ;;
-    '--nfc')
-        __stepctl_add_completions -W 'pn532_uart:/dev/ttyUSB0'$'\n''pn532_i2c:/dev/i2c-1'$'\n''pn532_spi:/dev/spidev0.0'$'\n''pn53x_usb'
+    '--speed')
         return
         ;;
     '--timeout')
-        return
-        ;;
-    esac
-
-    # Offer positional completions
-    case "${positional_number}" in
-    *)
-        __stepctl_add_completions -W 'vehicle'$'\n''broker'$'\n''controller'$'\n''radio'$'\n''reader'$'\n''camera'
         return
         ;;
     esac
@@ -835,7 +934,7 @@ _stepctl_calibrate() {
     non_repeating_flags=(--again --yes -y --dry-run --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--step --seconds --captures --vehicle --radio)
-    __stepctl_offer_flags_options 0
+    __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
@@ -856,6 +955,14 @@ _stepctl_calibrate() {
         ;;
     '--radio')
         __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion calibrate -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion calibrate -- positional@0 "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -993,8 +1100,16 @@ _stepctl_provision_start() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=()
+    non_repeating_options=(--vehicle)
     __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--vehicle')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision start -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
 
     # Offer positional completions
     case "${positional_number}" in
@@ -1009,8 +1124,16 @@ _stepctl_provision_update() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=()
+    non_repeating_options=(--vehicle)
     __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--vehicle')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision update -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
 
     # Offer positional completions
     case "${positional_number}" in
@@ -1025,8 +1148,16 @@ _stepctl_provision_renew() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=()
+    non_repeating_options=(--vehicle)
     __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--vehicle')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision renew -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
 
     # Offer positional completions
     case "${positional_number}" in
@@ -1041,8 +1172,16 @@ _stepctl_provision_relocate() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=()
+    non_repeating_options=(--vehicle)
     __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--vehicle')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision relocate -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
 
     # Offer positional completions
     case "${positional_number}" in
@@ -1081,11 +1220,15 @@ _stepctl_provision_token() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--force --drawn --json --quiet -q --no-color --version -h --help)
     repeating_options=(--steps)
-    non_repeating_options=(--rider --device --from --for --device-key -o --output)
+    non_repeating_options=(--vehicle --rider --device --from --for --device-key -o --output)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
+    '--vehicle')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision token -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
     '--rider')
         __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision token -- --rider "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
@@ -1128,7 +1271,7 @@ _stepctl_provision_beacon() {
     non_repeating_flags=(--save --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--step --minor --measured-power --vehicle)
-    __stepctl_offer_flags_options 0
+    __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
@@ -1147,6 +1290,14 @@ _stepctl_provision_beacon() {
         return
         ;;
     esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision beacon -- positional@0 "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
 }
 
 _stepctl_provision_tag() {
@@ -1154,7 +1305,7 @@ _stepctl_provision_tag() {
     non_repeating_flags=(--sdm --lock --replace-all --register --dry-run --batch --yes -y --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--step --count --vehicle --nfc --timeout)
-    __stepctl_offer_flags_options 0
+    __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
@@ -1177,6 +1328,14 @@ _stepctl_provision_tag() {
         return
         ;;
     esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision tag -- positional@0 "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
 }
 
 _stepctl_provision_qr() {
@@ -1184,7 +1343,7 @@ _stepctl_provision_qr() {
     non_repeating_flags=(--sheet --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--step --format -o --output --level --size --paper --copies --vehicle)
-    __stepctl_offer_flags_options 0
+    __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
@@ -1218,17 +1377,29 @@ _stepctl_provision_qr() {
         return
         ;;
     esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision qr -- positional@0 "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
 }
 
 _stepctl_provision_watcher() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--home-assistant --json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--name --for)
+    non_repeating_options=(--vehicle --name --for)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
+    '--vehicle')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision watcher -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
     '--name')
         return
         ;;
@@ -1767,8 +1938,8 @@ _stepctl_help() {
     non_repeating_options=()
     __stepctl_offer_flags_options -1
     case "${COMP_WORDS[*]:2:COMP_CWORD - 2}" in
-    '') COMPREPLY+=($(compgen -W 'open close stop status find locate enroll config login book bookings vehicles whoami logout account scan doctor calibrate evaluate provision operator traffic' -- "${cur}")) ;;
-    'config') COMPREPLY+=($(compgen -W 'show path import' -- "${cur}")) ;;
+    '') COMPREPLY+=($(compgen -W 'open close stop status find locate enroll unlock lock config doctor login book bookings vehicles whoami logout account scan calibrate evaluate provision operator traffic' -- "${cur}")) ;;
+    'config') COMPREPLY+=($(compgen -W 'show path list import forget' -- "${cur}")) ;;
     'bookings') COMPREPLY+=($(compgen -W 'list show extend cancel end' -- "${cur}")) ;;
     'account') COMPREPLY+=($(compgen -W 'create confirm password export delete' -- "${cur}")) ;;
     'provision') COMPREPLY+=($(compgen -W 'vehicle start update renew relocate keys token beacon tag qr watcher' -- "${cur}")) ;;

@@ -57,7 +57,7 @@ awk '/^(◇|✔|\[)/ { shown = 0 } /^(✘|↳|➜|error|fatal|Fatal|✔ Test run
 tally "$(find "$folder" -name 'modules*.xml' -size +0 | head -n 1)" "$status"
 
 programs=(
-  Fleet/.build/venv/bin/python -m pytest -q -rs -o "cache_dir=$folder/pytest" -c Fleet/Tests/pytest.ini
+  Fleet/.build/venv/bin/python -m pytest -q -rs -p no:cacheprovider -c Fleet/Tests/pytest.ini
 )
 if [[ ${1-} == modules ]]; then
   title 'document'
@@ -72,15 +72,6 @@ title 'programs'
 # Most of these wait for most of the time: workers more than there are cores.
 "${programs[@]}" --numprocesses $(($(nproc) * 2)) --dist worksteal --junit-xml "$folder/programs.xml" Fleet/Tests/System
 tally "$folder/programs.xml" $?
-# What fails beside all others runs again, alone, and what it does then counts. More than a few have another cause.
-failures=$(count "$folder/programs.xml" '<failure\b|<error\b')
-if ((failures > 0 && failures <= 10)); then
-  title 'programs that failed, again and alone'
-  ((failed -= failures))
-  "${programs[@]}" -v --last-failed --last-failed-no-failures none --junit-xml "$folder/again.xml" Fleet/Tests/System
-  tally "$folder/again.xml" $?
-fi
-
 title 'demonstration'
 if Fleet/Tests/Demo/demo.sh "$STEPCTL_BIN_DIR" "$STEPFLEET_BIN_DIR" >"$folder/demo.log" 2>&1; then
   ((passed += 1))

@@ -11,7 +11,7 @@ package enum KeyFile {
   /// - Parameter unlock: nil if nobody can be asked for a passphrase.
   package static func signingKey(_ path: String, unlock: Unlock? = nil) throws -> SigningKey {
     try checkPrivate(path)
-    let bytes = try Files.readRegular(path)
+    let bytes = try Files.readRegular(path).withoutByteOrderMark
     guard isProtected(bytes) else { return try key(bytes, path, SigningKey.init(jwk:)) }
     guard let unlock else {
       throw ConfigurationError(path, "a passphrase protects this key, and here it cannot be used", kind: .permission)
@@ -24,7 +24,9 @@ package enum KeyFile {
   }
 
   /// Whether using the key needs a passphrase.
-  package static func isProtected(_ path: String) throws -> Bool { try isProtected(Files.readRegular(path)) }
+  package static func isProtected(_ path: String) throws -> Bool {
+    try isProtected(Files.readRegular(path).withoutByteOrderMark)
+  }
 
   package static func decryptionKey(_ path: String) throws -> DecryptionKey {
     try read(path, DecryptionKey.init(jwk:))
@@ -37,13 +39,13 @@ package enum KeyFile {
 
   /// A public Ed25519 key. The file may also have a private key, whose private part is ignored.
   package static func verificationKey(_ path: String) throws -> VerificationKey {
-    let bytes = try Files.readRegular(path)
+    let bytes = try Files.readRegular(path).withoutByteOrderMark
     return isProtected(bytes) ? try publicKey(pem: bytes, path) : try key(bytes, path, VerificationKey.init(jwk:))
   }
 
   /// The token in a file, without the line end.
   package static func token(_ path: String) throws -> String {
-    var bytes = try Files.readRegular(path)
+    var bytes = try Files.readRegular(path).withoutByteOrderMark
     while let last = bytes.last, last == 0x0A || last == 0x0D || last == 0x20 { bytes.removeLast() }
     guard !bytes.isEmpty, bytes.allSatisfy({ (0x21..<0x7F).contains($0) }) else {
       throw ConfigurationError(path, "not a token: expected a compact JWT")
@@ -77,7 +79,7 @@ package enum KeyFile {
 
   private static func read<Key>(_ path: String, _ key: (JSON) throws -> Key) throws -> Key {
     try checkPrivate(path)
-    return try self.key(Files.readRegular(path), path, key)
+    return try self.key(Files.readRegular(path).withoutByteOrderMark, path, key)
   }
 
   private static func key<Key>(_ bytes: [UInt8], _ path: String, _ key: (JSON) throws -> Key) throws -> Key {

@@ -5,48 +5,30 @@ import FileFormats
 import Glibc
 import MQTT
 public import StepProtocol
-public import SystemIO
+import SystemIO
 
 /// The operator of several vehicles, for a server that grants access automatically. It does what `stepctl operator` and
-/// `stepctl provision token` do, in the same folder. Its calls read and write files, and `publish` waits for the
-/// broker.
+/// `stepctl provision token` do, with the same folder, but notes tokens and revocations nowhere: the server does. Its
+/// calls read and write files.
 ///
 /// Errors are `Failure`s with a line that an operator understands.
 public struct FleetOperator: Sendable {
   private let place: OperatorPlace
 
-  /// The most unexpired tokens, revoked ones included: for one vehicle, and for one device at that vehicle.
-  ///
-  /// A server grants tokens unattended, and one notice must be able to revoke all of them.
-  static let mostTokens = (vehicle: 64, device: 16)
-
   /// Why a request is refused, although the folder is in order. The text names no file.
   public enum Refusal: Failure, Equatable {
     /// The certificate request is damaged, or asks for something that is not allowed.
     case request(String)
-    /// With one more token, a single notice could not revoke all tokens.
-    ///
-    /// - Parameter until: when the next of these tokens ends, Unix time.
-    case tooMany(until: Int64)
 
     public var exitStatus: ExitStatus {
       switch self {
       case .request: .badData
-      case .tooMany: .failure
       }
     }
 
     public var description: String {
       switch self {
       case .request(let reason): reason
-      case .tooMany: "too many tokens for the vehicle or the device have not ended"
-      }
-    }
-
-    public var hint: String? {
-      switch self {
-      case .request: nil
-      case .tooMany: "more can be had when some have ended"
       }
     }
   }
@@ -63,7 +45,7 @@ public struct FleetOperator: Sendable {
     guard let host = BrokerHost(host) else {
       throw ConfigurationError(path, "\(host): expected a host name or an IP address")
     }
-    _ = try OperatorPlace(path).initialize(host: host, port: port, now: now)
+    _ = try OperatorPlace(path).initialize(at: BrokerAddress(host: host, port: port), now: now)
     return FleetOperator(path)
   }
 
@@ -87,22 +69,14 @@ public struct FleetOperator: Sendable {
   /// Rewrites the files that contain absolute paths or belong to the broker's user, after the folder was copied
   /// elsewhere.
   public func relocate(now: Int64) throws {
-    let data = place.path(VehiclePaths.data)
-    try Files.createFolder(data, mode: 0o700)
-    // A backup contains files, but no empty folders.
-    try Files.createFolder(place.path(VehiclePaths.vehicles), mode: 0o755)
-    let owner = BrokerConfiguration.owner
-    for path in [place.path(VehiclePaths.brokerKey), data] where owner != geteuid() {
-      _ = try check("give away", path) { chown(path, owner, gid_t.max) }
+    try place.checkClock(now)
+    // A backup contains files, but no empty folders and no links.
+    for (folder, mode) in [(VehiclePaths.data, 0o700), (VehiclePaths.vehicles, 0o755)] as [(String, mode_t)] {
+      try Files.createFolder(place.path(folder), mode: mode)
     }
-    let broker = try place.broker()
-    _ = try place.moveBroker(to: broker.host, broker.port, now: now)
-  }
-
-  /// Those of the tokens, by their `jti`, that the ledger does not know. They could not be revoked.
-  public func unknown(_ tokens: [String]) throws -> [String] {
-    let known = Set(try place.ledger().tokens.map(\.id))
-    return tokens.filter { !known.contains($0) }
+    for vehicle in try place.vehicles() { try vehicle.linkOperator() }
+    try BrokerConfiguration.giveAway(in: place.path)
+    _ = try place.moveBroker(to: place.broker(), now: now)
   }
 
   /// The authority's certificate, DER.
@@ -115,6 +89,12 @@ public struct FleetOperator: Sendable {
   /// The valid keys, the present one first.
   public func keys() throws -> [VerificationKey] { try place.keys().counting }
 
+  /// Those of them that sign tokens, or did: the present one, and the one before.
+  public func signers() throws -> [VerificationKey] {
+    let keys = try place.keys()
+    return [keys.present, keys.previous].compactMap { $0?.verificationKey }
+  }
+
   // MARK: - Vehicles
 
   /// The vehicle whose public part is in the folder of that name; nil if there is none.
@@ -124,77 +104,31 @@ public struct FleetOperator: Sendable {
     return Files.exists(record.path) ? try record.readVehicleFile().vehicle : nil
   }
 
-  /// The request of a vehicle that joins. The vehicle has made its private keys, and keeps them.
-  public struct Application: Sendable {
-    public let vehicle: Vehicle
-    public let topic: TopicPrefix
-    public let encryptionKey: EncryptionKey
-    public let statementKey: VerificationKey
-    /// PKCS #10, DER, for the name `controller`.
-    public let certificateRequest: [UInt8]
-
-    public init(
-      vehicle: Vehicle, topic: TopicPrefix, encryptionKey: EncryptionKey, statementKey: VerificationKey,
-      certificateRequest: [UInt8]
-    ) {
-      self.vehicle = vehicle
-      self.topic = topic
-      self.encryptionKey = encryptionKey
-      self.statementKey = statementKey
-      self.certificateRequest = certificateRequest
-    }
-  }
-
-  /// The answer to a vehicle that joins.
-  public struct Admission: Sendable {
-    public let keys: [VerificationKey]
-    public let host: String
-    public let port: UInt16
-    /// PEM.
-    public let authority: [UInt8]
-    /// PEM.
-    public let certificate: [UInt8]
-    /// When the certificate ends, Unix time.
-    public let end: Int64
-  }
-
   /// Admits a vehicle. Its folder gets the UUID as its name. The server makes the vehicles' names unique, because a
   /// vehicle that is being removed may still be here when its name is free again.
   ///
   /// - Throws: also if there is a vehicle with that UUID or topic.
-  public func admit(_ application: Application, now: Int64) throws -> Admission {
-    let broker = try place.broker()
-    let record = place.record(of: application.vehicle.uuid.description)
+  public func admit(_ enrolment: VehicleEnrolment, now: Int64) throws -> VehicleAdmission {
+    let vehicle = enrolment.vehicle
     for known in try place.vehicles() {
       let file = try known.readVehicleFile()
-      guard file.vehicle.uuid != application.vehicle.uuid, file.topic != application.topic else {
+      guard file.vehicle.uuid != vehicle.uuid, file.topic != enrolment.topic else {
         throw LedgerError.taken(known.path)
       }
     }
-    let keys = try place.keys()
-    let authorityPEM = try authorityPEM()
-    let authority = try VehicleFolder(place.path).readAuthority()
-    let request = try Self.certificateRequest(application.certificateRequest, name: "controller")
-    let (certificate, end) = try about(place.path) {
-      let certificate = try authority.issue(
-        .controller(of: application.vehicle.uuid), for: request, now: now, lastingUntil: 0)
-      return (try certificate.pem(), try certificate.end())
-    }
+    _ = try Self.certificateRequest(enrolment.certificateRequest, name: "controller")
+    let admission = try place.admitter().admit(enrolment, now: now)
     let file = VehicleFile(
-      path: VehiclePaths.vehicle, vehicle: application.vehicle, operatorKey: keys.present.verificationKey,
-      topic: application.topic,
-      broker: Broker(
-        host: broker.host.description, port: broker.port,
-        tls: .init(authority: VehiclePaths.authorityCertificate, identity: nil)),
-      controller: .init(encryption: application.encryptionKey, signing: application.statementKey))
-    try record.create([
-      NewFile(VehiclePaths.authorityCertificate, authorityPEM),
-      NewFile(VehiclePaths.controllerCertificate, certificate), NewFile(VehiclePaths.vehicle, file.render()),
-    ])
-    try place.writeAccessList()
-    return Admission(
-      keys: keys.counting, host: broker.host.description, port: broker.port, authority: authorityPEM,
-      certificate: certificate, end: end)
+      path: VehiclePaths.vehicle, vehicle: vehicle, operatorKey: admission.keys[0], topic: enrolment.topic,
+      broker: admission.vehicleBroker,
+      controller: .init(encryption: enrolment.encryptionKey, signing: enrolment.signingKey))
+    try place.add(
+      [
+        NewFile(VehiclePaths.authorityCertificate, admission.authority),
+        NewFile(VehiclePaths.controllerCertificate, admission.certificate),
+        NewFile(VehiclePaths.vehicle, file.render()),
+      ], as: vehicle.uuid.description)
+    return admission
   }
 
   private static func certificateRequest(_ der: [UInt8], name: String) throws(Refusal) -> CertificateRequest {
@@ -215,7 +149,8 @@ public struct FleetOperator: Sendable {
 
   // MARK: - Access
 
-  /// Gives a device access to a vehicle.
+  /// Signs a device's access to a vehicle. It is noted nowhere: the server's database does that before the device has
+  /// it, and decides whether the device may have it.
   ///
   /// - Parameters:
   ///   - name: the name of the vehicle's folder.
@@ -224,91 +159,99 @@ public struct FleetOperator: Sendable {
   ///   - validity: Unix time, the end exclusive.
   ///   - now: Unix time.
   ///
-  /// - Returns: a token, and a certificate that lasts as long, or a day. Nil if the device was revoked, and gets
-  ///   nothing more for now.
-  /// - Throws: also `Refusal`, if a notice could not revoke one more token.
+  /// - Returns: a token, and a certificate that lasts as long, or a day; and what to note of both.
+  /// - Throws: also `Refusal`.
   public func grant(
     _ name: String, subject: String, steps: [StepID], validity: Range<Int64>, to request: DeviceRequest, now: Int64
-  ) throws -> AccessFile? {
+  ) throws -> (file: AccessFile, entry: Ledger.Entry) {
     guard let rider = RiderName(subject) else { throw RequestError.unusableName(subject) }
-    let vehicle = try place.record(of: name).vehicle().uuid
-    let lasting = try place.ledger().tokens.filter { $0.vehicle == vehicle && $0.expires > now }
-    let own = lasting.filter { $0.device == request.device.thumbprint }
-    for (tokens, most) in [(own, Self.mostTokens.device), (lasting, Self.mostTokens.vehicle)] where tokens.count >= most
-    {
-      throw Refusal.tooMany(until: tokens.map(\.expires).sorted()[tokens.count - most])
-    }
     _ = try Self.certificateRequest(request.certificateRequest, name: "rider")
-    let plan = TokenPlan(
-      rider: rider, steps: steps, notBefore: validity.lowerBound,
-      lifetime: validity.upperBound - validity.lowerBound)
-    do {
-      return try place.record(of: name).grantAccess(plan, to: request, now: now, days: 1)
-    } catch LedgerError.deviceRevoked {
-      return nil
-    }
+    // A booking can have begun before a new operator.
+    let begin = max(validity.lowerBound, try place.issueTime(now).bounds.lowerBound)
+    let plan = TokenPlan(rider: rider, steps: steps, notBefore: begin, lifetime: validity.upperBound - begin)
+    return try place.record(of: name).signAccess(plan, to: request, now: now, days: 1)
   }
 
-  /// Removes entries that ended more than a day ago. A server's tokens last a day at most, and every new token reads
-  /// and writes the whole ledger.
-  public func tidy(now: Int64) throws {
-    let known = try place.ledger()
-    var left = known
-    left.forget(endedBefore: now - 86_400)
-    if left != known { try place.change { $0.forget(endedBefore: now - 86_400) } }
+  /// What was given and revoked by hand, and what the server has put there.
+  public func ledger(now: Int64) throws -> Ledger {
+    // A clock that is ahead would forget tokens that could still be revoked.
+    try place.checkClock(now)
+    return try place.ledger()
   }
 
-  /// Revokes tokens and devices. It takes effect for a vehicle when its notice arrives there.
-  ///
-  /// - Returns: the revoked tokens, by their `jti`; empty if all of them had ended.
-  public func revoke(_ subjects: [Notice.Subject], now: Int64) throws -> [String] {
-    do { return try place.revoke(subjects, now: now).entries.map(\.id) } catch LedgerError.nothingToRevoke { return [] }
+  /// Puts what the server knows in the place of what it has read: commands by hand then revoke nothing less, and the
+  /// broker has the list of certificates that it must refuse. What came since the reading stays.
+  public func keep(_ known: Ledger, inPlaceOf read: Ledger, now: Int64) throws {
+    try place.checkClock(now)
+    try place.change { $0.replace(read, by: known) }
+    try place.writeRevocationList(now: now)
   }
 
-  /// Leaves new notices with the broker, which keeps them for the vehicles, and waits until the broker has them. A
-  /// failure for one vehicle does not stop the others.
-  ///
-  /// - Parameters:
-  ///   - vehicles: the vehicles that need the notice.
-  ///   - patience: the time limit for one notice.
-  ///   - deadline: after this, no further notice is begun.
-  /// - Returns: the vehicles without the notice, and why.
-  public func publish(
-    to vehicles: Set<UUID>, now: Int64, patience: Duration = .seconds(10), until deadline: Instant
-  ) throws -> [UUID: any Error] {
-    var untold: [UUID: any Error] = [:]
-    // In a random order, so that slow vehicles are not always the first.
-    for folder in try place.vehicles().shuffled() {
-      // A vehicle whose file cannot be read is identified by its folder.
-      guard let vehicle = (try? folder.vehicle().uuid) ?? UUID(folder.name), vehicles.contains(vehicle) else {
-        continue
+  // MARK: - Notices
+
+  /// Begins to connect to the vehicles' broker.
+  public func connect() throws -> NoticeConnection {
+    let broker = try place.broker()
+    return try NoticeConnection(
+      place.asOperator(Broker(host: broker.host.description, port: broker.port, tls: nil)))
+  }
+
+  /// - Throws: also `ClockError`, at a time at which nothing may be issued.
+  public func noticeWriter(now: Int64) throws -> NoticeWriter { try NoticeWriter(place, now: now) }
+
+  /// The number of the last notice that a key change or `stepctl` has numbered.
+  public func lastNumber() throws -> Int64 { try place.ledger().sequence }
+
+  /// The number of a notice by one of the operator's keys; nil if the payload is none.
+  public func number(ofNotice payload: [UInt8]) throws -> Int64? {
+    try? Notice.read(payload, verifiedBy: keys())?.sequence
+  }
+
+  /// When certificates end, Unix time: `authority`, `operator` and `broker`, and `vehicle` for the one of all vehicles
+  /// that ends first. Riders' certificates end with their tokens.
+  public func certificateEnds() throws -> [String: Int64] {
+    let authority = place.path(VehiclePaths.authorityCertificate)
+    var ends = try [
+      "authority": about(authority) {
+        try VehicleFolder(place.path).readCertificate(VehiclePaths.authorityCertificate).end()
       }
-      do {
-        guard .now < deadline else { throw LedgerError.noAnswer("the broker") }
-        try place.letter(for: folder, now: now).publish(until: .now + patience)
-      } catch {
-        untold[vehicle] = error
+    ]
+    for certificate in try place.certificates() {
+      let holder: String
+      switch certificate.holder {
+      case .operator: holder = "operator"
+      case .broker: holder = "broker"
+      case .controller: holder = "vehicle"
+      case .rider: continue
       }
+      ends[holder] = min(ends[holder] ?? .max, certificate.end)
     }
-    return untold
+    return ends
   }
 
-  /// Takes the next step of a key change; `publish` must then tell the vehicles.
+  /// Takes the next step of a key change; notices must then tell the vehicles.
   ///
-  /// - Returns: what was done, as text for people.
-  public func rotateKeys(now: Int64) throws -> String {
+  /// - Parameter number: the greatest number of a notice so far.
+  /// - Returns: what was done, as text for people, and the number that later notices must exceed.
+  public func rotateKeys(above number: Int64, now: Int64) throws -> (text: String, number: Int64) {
+    try place.checkClock(now)
+    try place.change { $0.raise(to: number) }
     // A server publishes until the broker has the notices, and an absent vehicle receives its notice before any
     // command. So the change need not wait for an absent vehicle.
-    switch try place.rotateKeys(now: now, force: true) {
-    case .announced(let key): "the next key is \(key); vehicles learn of it now"
-    case .switched(let key): "the key \(key) signs from now on; the one before still counts"
-    }
+    let text =
+      switch try place.rotateKeys(now: now, force: true) {
+      case .announced(let key): "the next key is \(key); vehicles learn of it now"
+      case .switched(let key): "the key \(key) signs from now on; the one before still counts"
+      }
+    return (text, try lastNumber())
   }
 
-  /// Ends a key change; `publish` must then tell the vehicles. Refused while a vehicle from before the change has not
+  /// Ends a key change; notices must then tell the vehicles. Refused while a vehicle from before the change has not
   /// confirmed the new key by an event: from the next notice on, that vehicle would obey nobody.
-  public func retireKey(now: Int64) throws {
+  ///
+  /// - Parameter tokens: those that count.
+  public func retireKey(tokens: [Ledger.Entry], now: Int64) throws {
     // All vehicles obey the present key, so its notices replace these last ones by the old key.
-    _ = try place.retireKey(now: now, force: false, unheard: false)
+    _ = try place.retireKey(tokens: tokens, now: now, force: false, unheard: false)
   }
 }

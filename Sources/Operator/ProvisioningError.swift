@@ -1,4 +1,5 @@
 package import Domain
+import Encoding
 import Glibc
 import StepProtocol
 import StepdConfiguration
@@ -11,9 +12,9 @@ package enum ProvisioningError: Failure, Equatable {
   case inTheWay(String)
   /// Only some of the keys that belong together exist; this is one of them.
   case incompleteKeys(String)
-  /// The folder that was given for one vehicle belongs to an operator of several; nothing was changed.
+  /// The folder that was given for a vehicle belongs to an operator who has others; nothing was changed.
   case operatorExists(String)
-  /// The folder belongs to an operator of several vehicles, but one vehicle is needed; these are the vehicles' folders.
+  /// The folder is an operator's and no vehicle's, but one vehicle is needed; these are the operator's.
   case severalVehicles(String, [String])
   /// The rider of that folder has already been provisioned; nothing was changed.
   case riderExists(String)
@@ -23,6 +24,10 @@ package enum ProvisioningError: Failure, Equatable {
   case unfinished(String)
   /// The text cannot be a vehicle's name.
   case unusableName
+  /// The folder's name cannot be the name of the vehicle's record at its operator.
+  case unusableFolderName(String)
+  /// The vehicle's folder would be among the records of an operator, in this folder.
+  case amongRecords(String, of: String)
   /// The folder's absolute path cannot be written into mosquitto.conf.
   case unusablePath
   /// A token was requested without any step.
@@ -31,6 +36,8 @@ package enum ProvisioningError: Failure, Equatable {
   case noSuchStep(StepID, known: [StepID])
   /// A token that would never be valid, or whose end is beyond the calendar.
   case unusableLifetime
+  /// The token would begin before the authority's own certificate, which begins then (Unix time).
+  case beforeAuthority(begin: Int64)
   /// The token would be valid longer than any certificate, because the authority's own certificate ends then (Unix
   /// time).
   case outlivesAuthority(end: Int64)
@@ -51,12 +58,19 @@ package enum ProvisioningError: Failure, Equatable {
     case .unfinished(let path):
       "\(path) exists: provisioning the vehicle was interrupted, or is still running"
     case .unusableName: "a vehicle's name is \(Vehicle.nameRule)"
+    case .unusableFolderName(let name):
+      "a folder named \"\(printable(name))\" cannot be a vehicle's: its operator keeps the vehicle under the same name"
+    case .amongRecords(let folder, let place):
+      "\(folder) is among the vehicles' public files that the operator in \(place) keeps"
     case .unusablePath:
       "mosquitto cannot read from a folder whose path is not UTF-8 or has control characters; use another folder"
     case .noSteps: "a token needs at least one step"
     case .noSuchStep(let step, let known):
       "the vehicle has no step \(step): it has \(known.map(\.description).joined(separator: ", "))"
     case .unusableLifetime: "a token is valid for at least one second, and ends before the year 10000"
+    case .beforeAuthority(let begin):
+      "the token would begin before the vehicle's certificate authority, which begins on \(Self.date(begin));"
+        + " use a later time"
     case .outlivesAuthority(let end):
       "the token would outlive the vehicle's certificate authority, which ends on \(Self.date(end));"
         + " use a shorter time, or provision the vehicle again"
@@ -82,21 +96,32 @@ package enum ProvisioningError: Failure, Equatable {
     case .riderExists: "--force renews its token"
     case .watcherExists: "choose another name, or remove that folder"
     case .unfinished: "`stepctl provision vehicle --force` starts again"
-    case .unusableName, .unusablePath, .noSteps, .noSuchStep, .unusableLifetime, .outlivesAuthority, .tooManyTags,
-      .tagOfAnotherStep, .otherDevice:
+    case .unusableFolderName(let name):
+      "use a folder of letters, digits, \".\", \"-\" and \"_\", and --name for the name: "
+        + shellCommand("stepctl", "provision", "vehicle", Self.folder(for: name), "--name", name)
+    case .amongRecords: "choose a folder outside; it is made for the vehicle itself"
+    case .unusableName, .unusablePath, .noSteps, .noSuchStep, .unusableLifetime, .beforeAuthority,
+      .outlivesAuthority, .tooManyTags, .tagOfAnotherStep, .otherDevice:
       nil
     }
   }
 
   package var exitStatus: ExitStatus {
     switch self {
-    case .unusableName, .unusablePath, .noSuchStep, .unusableLifetime, .outlivesAuthority: .usage
+    case .unusableName, .unusableFolderName, .amongRecords, .unusablePath, .noSuchStep, .unusableLifetime,
+      .beforeAuthority, .outlivesAuthority:
+      .usage
     case .tagOfAnotherStep, .tooManyTags: .configuration
     case .severalVehicles: .noInput
     case .vehicleExists, .inTheWay, .incompleteKeys, .operatorExists, .riderExists, .watcherExists, .unfinished,
       .noSteps, .otherDevice:
       .failure
     }
+  }
+
+  private static func folder(for name: String) -> String {
+    let typable = Vehicle.typable(name)
+    return typable.isEmpty ? "vehicle" : typable
   }
 
   /// The day of a Unix time in UTC: `2036-11-18`.

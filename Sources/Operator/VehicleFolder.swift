@@ -1,6 +1,7 @@
 import Certificates
 import Domain
 import FileFormats
+import Glibc
 import StepdConfiguration
 import SystemIO
 
@@ -8,15 +9,12 @@ import SystemIO
 ///
 ///     vehicle.toml                     the vehicle, for everyone
 ///     stepd.toml                       the controller
-///     mosquitto.conf, mosquitto.acl    the broker
-///     mosquitto-limits.conf            the broker's unit, for systemd
-///     mosquitto.nft                    who may connect to it how often, for nftables
-///     tls/                             certificates, and the keys of broker and controller
 ///     keys/                            the controller's keys of the protocol
-///     operator/                        the keys that sign certificates and tokens; need not be on the vehicle
+///     tls/                             certificates, and the keys of broker and controller
+///     operator/                        the operator's own files, or a link to these; need not be on the vehicle
 ///     riders/NAME/                     all that one rider needs
 ///
-/// Only mosquitto.conf contains absolute paths.
+/// The vehicle of an operator of one is in the operator's own folder, beside the broker's files (`OperatorPlace`).
 package struct VehicleFolder: Sendable {
   package let path: String
 
@@ -52,26 +50,37 @@ package struct VehicleFolder: Sendable {
       return nil
     }
     let vehicle = try? readVehicleFile().vehicle
-    let tokens = (try? place.ledger())?.current(at: now).filter { vehicle == nil || $0.vehicle == vehicle?.uuid }
-    // In a fleet's ledger, the tokens of a vehicle without a UUID cannot be identified.
-    let known = vehicle == nil && place.isFleet ? nil : tokens
+    var tokens = (try? place.ledger())?.current(at: now)
+    if let vehicle {
+      tokens = tokens?.filter { $0.vehicle == vehicle.uuid }
+    } else if place.path != path {
+      // Without its UUID, the vehicle's tokens cannot be told from those of the operator's other vehicles.
+      tokens = nil
+    }
     return Loss(
-      name: vehicle?.name, tokens: known.map { (Set($0.map(\.rider)).sorted(), $0.count) },
+      name: vehicle?.name, tokens: tokens.map { (Set($0.map(\.rider)).sorted(), $0.count) },
       tags: try? tagKeys().tags.count)
   }
 
-  /// Throws if the folder belongs to an operator of several vehicles.
+  /// Throws if a new vehicle here would take the place of an operator who has other vehicles.
   func checkNoOperator() throws(ProvisioningError) {
-    if OperatorPlace(path).isFleet { throw .operatorExists(path) }
+    if Files.exists(path(VehiclePaths.vehicles)) { throw .operatorExists(path) }
   }
 
   /// Throws if a run in this folder was interrupted, so that its files may not belong together. Throws also if the
-  /// folder belongs to an operator of several vehicles.
+  /// folder is an operator's and has no vehicle itself.
   func checkFinished() throws {
-    let staging = path(VehiclePaths.staging)
-    if Files.exists(staging) { throw ProvisioningError.unfinished(staging) }
-    let place = OperatorPlace(path)
-    if place.isFleet { throw ProvisioningError.severalVehicles(path, try place.vehicles().map(\.path)) }
+    if try has(VehiclePaths.staging) { throw ProvisioningError.unfinished(path(VehiclePaths.staging)) }
+    if try has(VehiclePaths.vehicles), try !has(VehiclePaths.vehicle) {
+      throw ProvisioningError.severalVehicles(path, try place.vehicles().map(\.path))
+    }
+  }
+
+  /// Whether something has this name here. Throws if this user may not look, so that nothing else is blamed.
+  private func has(_ name: String) throws(SystemError) -> Bool {
+    if access(path(name), F_OK) == 0 { return true }
+    if errno == EACCES { throw SystemError("open", path(name), code: EACCES) }
+    return false
   }
 
   func readVehicleFile() throws -> VehicleFile {
@@ -99,17 +108,18 @@ package struct VehicleFolder: Sendable {
     return try about(path) { try PrivateKey(pem: pem) }
   }
 
-  /// The operator who grants access to the vehicle.
-  var place: OperatorPlace {
-    let above = OperatorPlace(Files.resolve("../..", in: path))
-    return !Files.exists(path(VehiclePaths.tokenKey)) && above.isFleet ? above : OperatorPlace(path)
+  /// The operator who grants access to the vehicle: whoever's files `operator` has, or is a link to.
+  package var place: OperatorPlace {
+    let link = Files.target(ofLink: path(VehiclePaths.operator))
+    return OperatorPlace(link.map { Files.parent(of: Files.resolve($0, in: path)) } ?? path)
   }
 
   /// The issuer of the vehicle's certificates.
   func readAuthority() throws -> CertificateAuthority {
     let certificate = try readCertificate(VehiclePaths.authorityCertificate)
     let key = try readPrivateKey(VehiclePaths.authorityKey)
-    do { return try CertificateAuthority(certificate: certificate, key: key) } catch {
+    let file = path(VehiclePaths.authorityCertificate)
+    do { return try CertificateAuthority(certificate: certificate, key: key, at: file) } catch {
       throw ContentError.openSSL(path(VehiclePaths.authorityKey), error)
     }
   }
@@ -124,10 +134,15 @@ enum VehiclePaths {
   /// For systemd and for nftables: limits that keep strangers from exhausting the broker.
   static let brokerLimits = "mosquitto-limits.conf"
   static let firewall = "mosquitto.nft"
-  /// For a fleet: RabbitMQ in place of mosquitto.
-  static let rabbit = "rabbitmq.conf"
-  static let rabbitTLS = "rabbitmq-advanced.config"
-  static let rabbitDefinitions = "rabbitmq-definitions.json"
+  /// RabbitMQ in place of mosquitto.
+  static let rabbit = "rabbitmq"
+  static let rabbitConfiguration = "rabbitmq/rabbitmq.conf"
+  static let rabbitTLS = "rabbitmq/advanced.config"
+  static let rabbitDefinitions = "rabbitmq/definitions.json"
+  /// Where the broker is.
+  static let brokerAddress = "broker.json"
+  /// What the broker keeps across a restart.
+  static let data = "data"
 
   /// Certificates, and the private keys of broker and controller.
   static let tls = "tls"
@@ -156,11 +171,8 @@ enum VehiclePaths {
   static let previousKey = "operator/previous.jwk"
   static let announced = "operator/next.seq"
   static let ledger = "operator/ledger.json"
-  /// For an operator of several vehicles.
-  static let fleet = "operator/fleet.json"
+  /// The operator's vehicles that have folders of their own.
   static let vehicles = "vehicles"
-  /// What the fleet's broker keeps across a restart.
-  static let data = "data"
   static let handover = "operator/handover"
   /// The operator's identity at the broker.
   static let operatorCertificate = "operator/client.pem"

@@ -21,6 +21,10 @@ package struct Approach {
     case caller(CallSender.Event)
     /// Open or close the step as soon as a sighting is enough. Changes nothing while a command is under way.
     case want(Command.Move.Target)
+    /// The rider wants every step to stop, and nothing to move. Takes no proof, and no question before it.
+    case stop
+    /// Where the steps rest after the effect `stop`, or why that is not known.
+    case stopped(Result<[Statement], any Error>)
     /// The rider wants to end the approach. If a command is under way, only its wait ends, with an error that says so.
     case quit
     /// A signal ends the approach, or the wait for a command that is under way.
@@ -38,6 +42,9 @@ package struct Approach {
     case stopSearches
     /// Send the command, and abandon the requests to the other steps.
     case present(Sighting, Command.Move.Target)
+    /// Stop every step that the token is for, over the connection that there is or a new one, and report `stopped`. A
+    /// request that has sent no command sends none any more.
+    case stop
     /// Call the vehicle, in place of the call before.
     case call(Call, RadioSpec)
     /// End the call, without a wait.
@@ -78,7 +85,11 @@ package struct Approach {
     case waits(StepID, Refusal, isNew: Bool)
     case moving(StepID)
     case done(Statement)
-    /// The command, or the question before it, has failed, and the approach goes on.
+    /// The rider stops the steps.
+    case stops
+    /// Where the steps rest that the rider has stopped.
+    case stopped([Statement])
+    /// The command, the stop, or the question before it, has failed, and the approach goes on.
     case failed(RiderError)
     /// There is no way to the vehicle, and the approach goes on.
     case notConnected(any Failure)
@@ -94,6 +105,9 @@ package struct Approach {
     case undecided(Location, RadioSpec)
     /// The sighting is not enough, and no search is left.
     case lacking(Sighting, Shortfall)
+    /// The rider has stopped the steps, which rest where the statements say. `after`: the sighting of the command that
+    /// was under way.
+    case stopped([Statement], after: Sighting?)
     /// The rider did not want to wait any longer.
     case quit
   }
@@ -103,7 +117,7 @@ package struct Approach {
     package let vehicle: Vehicle
     /// The side that the rider named; nil for the step that the rider is at.
     package let side: Side?
-    /// Whether the radio plays a recording.
+    /// Whether the radio is a recording that is read at once.
     package let isReplay: Bool
     /// Whether to search only after the vehicle has answered, because it is likely to refuse.
     package let asksFirst: Bool
@@ -165,6 +179,11 @@ package struct Approach {
     var commanded: Sighting? { if case .commanding(let sighting) = stage { sighting } else { nil } }
   }
 
+  private struct Stop {
+    /// The sighting of the command that was under way.
+    let commanded: Sighting?
+  }
+
   /// How long the vehicle may take to hear this device. Another proof stays valid for as long.
   package static let patience = Duration.seconds(10)
   /// The pause before the vehicle is asked again. A passing vehicle has left the step within a second.
@@ -176,6 +195,8 @@ package struct Approach {
   private var caller = Caller.idle
   /// Nil as long as the rider only looks.
   private var wish: Wish?
+  /// The stop that is under way.
+  private var stop: Stop?
   private var hasEnded = false
   private var effects: [Effect] = []
 
@@ -204,10 +225,12 @@ package struct Approach {
     case .begin(nil): if !goal.asksFirst { startSearches() }
     case .connected: ask(at: now)
     case .notConnected(let error): forgo(error)
-    case .search(let method, let event): take(event, of: method, at: now)
-    case .request(let update, let step): take(update, of: step, at: now)
-    case .caller(let event): take(event, at: now)
+    case .search(let method, let event): searched(event, of: method, at: now)
+    case .request(let update, let step): updated(update, of: step, at: now)
+    case .caller(let event): called(event, at: now)
     case .want(let target): want(target, at: now)
+    case .stop: stopSteps()
+    case .stopped(let result): stopped(result, at: now)
     case .quit: if !interruptCommand() { end(.success(.quit)) }
     case .interrupt: if !interruptCommand() { end(.failure(RiderError.interrupted)) }
     case .timer(.pause): if case .pausing? = wish?.stage { renew() }
@@ -220,7 +243,7 @@ package struct Approach {
 
   private mutating func want(_ target: Command.Move.Target, at now: Instant) {
     switch wish?.stage {
-    case nil: connect(target)
+    case nil: if stop == nil { connect(target) }
     case .connecting, .approaching:
       wish?.target = target
       proceed(at: now)
@@ -229,9 +252,35 @@ package struct Approach {
   }
 
   private mutating func interruptCommand() -> Bool {
-    guard wish?.commanded != nil else { return false }
+    guard wish?.commanded != nil || stop != nil else { return false }
     effects.append(.interruptRequests)
     return true
+  }
+
+  /// From here on nothing that was found can move a step.
+  private mutating func stopSteps() {
+    guard stop == nil else { return }
+    stop = Stop(commanded: wish?.commanded)
+    effects.append(.stop)
+    if wish?.unheard != nil { effects.append(.cancel(.patience)) }
+    if case .pausing? = wish?.stage { effects.append(.cancel(.pause)) }
+    wish = nil
+    report(.stops)
+    endSearch()
+  }
+
+  private mutating func stopped(_ result: Result<[Statement], any Error>, at now: Instant) {
+    guard let stop else { return }
+    self.stop = nil
+    switch result {
+    case .success(let statements):
+      report(.stopped(statements))
+      goal.goesOn ? forget(at: now) : end(.success(.stopped(statements, after: stop.commanded)))
+    case .failure(let error as RiderError) where !error.isInterruption: fail(error, at: now)
+    case .failure(let error):
+      forgo(error)
+      if !hasEnded { forget(at: now) }
+    }
   }
 
   // MARK: - The connection
@@ -272,7 +321,7 @@ package struct Approach {
     effects.append(.startSearches)
   }
 
-  private mutating func take(_ event: SearchEvent, of method: ProofMethod, at now: Instant) {
+  private mutating func searched(_ event: SearchEvent, of method: ProofMethod, at now: Instant) {
     if case .ended(let result) = event, case .running(let count) = searches {
       let isSighting = if case .success(.sighted) = result { true } else { false }
       searches = count > 1 ? .running(count - 1) : .ended(isSighting ? nil : result)
@@ -280,8 +329,8 @@ package struct Approach {
     if isWorthTelling(event) { report(.search(method, event)) }
     switch event {
     case .note, .waiting: return
-    case .decided(_, let sighting): presence.take(decision: sighting, isReplay: goal.isReplay)
-    case .ended(.success(.sighted(let sighting))): presence.take(sighting)
+    case .decided(_, let sighting): presence.decided(sighting, isReplay: goal.isReplay)
+    case .ended(.success(.sighted(let sighting))): presence.found(sighting)
     case .ended: if case .ended(let result?) = searches { return finish(result, at: now) }
     }
     proceed(at: now)
@@ -289,7 +338,7 @@ package struct Approach {
 
   private func isWorthTelling(_ event: SearchEvent) -> Bool {
     // The search ends with the command, unless the vehicle delays the step.
-    if wish?.commanded != nil, !goal.goesOn { return false }
+    if wish?.commanded != nil || stop != nil, !goal.goesOn { return false }
     switch event {
     case .note, .decided, .waiting: return true
     case .ended(.success(.sighted)): return false
@@ -299,6 +348,7 @@ package struct Approach {
 
   /// The last search has ended without a sighting. An earlier one may still wait for the vehicle's answer.
   private mutating func finish(_ result: Result<Finding, any Error>, at now: Instant) {
+    if stop != nil { return }
     switch wish?.stage {
     case .connecting, .commanding, .pausing: return
     case .approaching: if case .nothing = presence.verdict {} else { return proceed(at: now) }
@@ -315,13 +365,13 @@ package struct Approach {
 
   // MARK: - The vehicle
 
-  private mutating func take(_ update: StepRequest.Update, of step: StepID, at now: Instant) {
+  private mutating func updated(_ update: StepRequest.Update, of step: StepID, at now: Instant) {
     guard let wish else { return }
     switch update {
     case .send: break
     case .answered(_, let policy):
       report(.accepts(policy))
-      presence.take(policy, at: step)
+      presence.learned(policy, of: step)
       startSearches()
       proceed(at: now)
     case .call(let call):
@@ -329,7 +379,7 @@ package struct Approach {
       if case .idle = caller { caller = .working }
       effects.append(.call(call, radio))
     case .heard(let place):
-      presence.take(heard: place.flatMap(goal.vehicle.step).map { Sighting(heardAt: $0, found: now) })
+      presence.heard(place.flatMap(goal.vehicle.step).map { Sighting(heardAt: $0, found: now) })
       proceed(at: now)
     case .commanded: if wish.delay == nil { report(.commanded(step, wish.target)) }
     case .moving:
@@ -339,11 +389,11 @@ package struct Approach {
       guard let sighting = wish.commanded else { return }
       report(.done(statement))
       goal.goesOn ? forget(at: now) : end(.success(.moved(sighting, statement)))
-    case .failed(let error): take(error, of: step, wish, at: now)
+    case .failed(let error): failed(error, of: step, wish, at: now)
     }
   }
 
-  private mutating func take(_ error: RiderError, of step: StepID, _ wish: Wish, at now: Instant) {
+  private mutating func failed(_ error: RiderError, of step: StepID, _ wish: Wish, at now: Instant) {
     switch wish.stage {
     case .approaching:
       self.wish?.failures[step] = error
@@ -374,7 +424,7 @@ package struct Approach {
     return true
   }
 
-  private mutating func take(_ event: CallSender.Event, at now: Instant) {
+  private mutating func called(_ event: CallSender.Event, at now: Instant) {
     guard let radio = goal.calling, caller != .idle else { return }
     switch event {
     case .calling:
@@ -435,7 +485,7 @@ package struct Approach {
 
   // MARK: - The end
 
-  /// The vehicle has obeyed the command, or will not obey it.
+  /// Nothing more has to be found: the command is under way, or the rider stops the steps.
   private mutating func endSearch() {
     if !goal.goesOn { effects.append(.stopSearches) }
     effects.append(.stopCalling)
@@ -452,7 +502,7 @@ package struct Approach {
     if wish?.unheard != nil { effects.append(.cancel(.patience)) }
     (wish, caller) = (nil, .idle)
     // The next answer says where the vehicle then hears the device.
-    presence.take(heard: nil)
+    presence.heard(nil)
     effects.append(.close)
     if case .ended(let result?) = searches { finish(result, at: now) }
   }

@@ -4,8 +4,8 @@ package import SystemIO
 
 /// Performs the effects of an `Approach`: owns its loop, searches, connection, calls and timers.
 ///
-/// **Threads.** One thread creates, runs and closes it. `want` and `quit` may be called from `tell` and from handlers
-/// of its loop.
+/// **Threads.** One thread creates, runs and closes it. `want`, `stop` and `quit` may be called from `tell` and from
+/// handlers of its loop.
 package final class ApproachRunner {
   package let loop: EventLoop
   private var approach: Approach
@@ -62,6 +62,8 @@ package final class ApproachRunner {
 
   package func want(_ target: Command.Move.Target) throws { try take(.want(target)) }
 
+  package func stop() throws { try take(.stop) }
+
   package func quit() throws { try take(.quit) }
 
   /// Where the step is to go as soon as a sighting is enough.
@@ -96,6 +98,7 @@ package final class ApproachRunner {
     case .startSearches: try search.start(on: loop) { [unowned self] in try take(.search($0, $1)) }
     case .stopSearches: search.stop()
     case .present(let sighting, let target): try client?.present(sighting, to: target)
+    case .stop: try stopSteps(over: client)
     case .call(let call, let radio):
       if calls == nil {
         let sender = try CallSender(radio)
@@ -117,6 +120,25 @@ package final class ApproachRunner {
     case .end(let result):
       self.result = result
       loop.stop()
+    }
+  }
+
+  /// - Parameter present: the connection that there is; nil for a new one.
+  private func stopSteps(over present: RiderClient?) throws {
+    do {
+      let client = try present ?? connect(loop)
+      self.client = client
+      try client.stop { [unowned self, weak client] result in
+        guard let client, client === self.client else { return }
+        // What was lost before the stop says nothing about a new connection.
+        if case .failure(.notSent) = result, present != nil {
+          loop.schedule(at: .now) { client.close() }
+          return try stopSteps(over: nil)
+        }
+        try take(.stopped(result.mapError { $0 }))
+      }
+    } catch {
+      try take(.stopped(.failure(error)))
     }
   }
 

@@ -5,7 +5,7 @@ package enum Connecting {
   package enum Failure: Error, Equatable {
     /// The name has no address: the code of getaddrinfo(3).
     case unresolved(Int32)
-    /// The system's reason; of a name with several addresses, the last one's.
+    /// The system's reason; of a name with several addresses, that of the last one to which there is a way.
     case refused(SystemError)
     case interrupted
 
@@ -58,7 +58,7 @@ package enum Connecting {
       } catch .interrupted {
         throw .interrupted
       } catch {
-        failure = error
+        if case .refused(let reason) = error, case .refused = failure, reason.isForWantOfWay {} else { failure = error }
       }
       next = candidate.ai_next
     }

@@ -1,4 +1,3 @@
-package import CLinux
 package import Glibc
 
 /// Whole files. Reads have a limit. After a crash, a written file has its old or its new content, never a part.
@@ -114,19 +113,6 @@ package enum Files {
     return true
   }
 
-  /// Writes a result to the path that a user typed. A new or a regular file gets `mode`; behind a link, the file keeps
-  /// its own. A pipe or a device, such as `/dev/null`, is written into: root could replace it by a file.
-  package static func deliver(_ bytes: [UInt8], to path: String, mode: mode_t) throws(SystemError) {
-    var status = stat()
-    if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
-      try Descriptor.open(path, O_WRONLY | O_NOCTTY).write(bytes, path)
-    } else if target(ofLink: path) != nil, exists(path) {
-      try rewrite(path, with: bytes)
-    } else {
-      try replace(path, with: bytes, mode: mode)
-    }
-  }
-
   private static func rewrite(
     _ path: String, known: stat, with bytes: some Sequence<UInt8>
   ) throws(SystemError) {
@@ -182,6 +168,20 @@ package enum Files {
     return file
   }
 
+  /// Removes what runs that were cut off have left beside a file that one program at a time replaces. Only that program
+  /// may call this.
+  package static func removeLeftovers(of path: String) {
+    guard let names = try? names(in: parent(of: path)) else { return }
+    let (prefix, suffix) = ("\(name(of: path)).", ".new")
+    for name in names where name.hasPrefix(prefix) && name.hasSuffix(suffix) {
+      // A process number, twice where the new file itself was being replaced.
+      let middle = name.dropFirst(prefix.count).dropLast(suffix.count).split(separator: ".")
+      if !middle.isEmpty, middle.allSatisfy({ Int32($0) != nil || $0 == "new" }) {
+        unlink("\(parent(of: path))/\(name)")
+      }
+    }
+  }
+
   private static func folder(of path: String, for subject: String) throws(SystemError) -> Descriptor {
     let parent = parent(of: path)
     return Descriptor(
@@ -202,14 +202,20 @@ package enum Files {
     path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
   }
 
-  /// Creates a file; throws EEXIST if it exists.
-  package static func create(_ path: String, with bytes: some Sequence<UInt8>, mode: mode_t) throws(SystemError) {
+  /// Creates a file, and returns when it is on the medium; throws EEXIST if it exists.
+  ///
+  /// - Parameter isNamed: whether its name is on the medium too: false if the caller syncs the folder after the last of
+  ///   several files.
+  package static func create(
+    _ path: String, with bytes: some Sequence<UInt8>, mode: mode_t, isNamed: Bool = true
+  ) throws(SystemError) {
     let file = try Descriptor.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
     let number = file.number
     do throws(SystemError) {
       _ = try check("set the mode of", path) { fchmod(number, mode) }
       try file.write(bytes, path)
       try file.synchronize(path)
+      if isNamed { try synchronizeFolder(of: path) }
     } catch {
       // Half a file would block the next attempt.
       unlink(path)
@@ -217,12 +223,20 @@ package enum Files {
     }
   }
 
-  /// Creates a folder, and missing folders above it, with `mode`.
+  /// Waits until the names in the folder of this file are on the medium: after a power cut, a file that was synced, and
+  /// whose name was not, may be gone.
+  package static func synchronizeFolder(of path: String) throws(SystemError) {
+    let parent = parent(of: path)
+    try Descriptor.open(parent, O_RDONLY | O_DIRECTORY).synchronize(parent)
+  }
+
+  /// Creates a folder, and missing folders above it, with `mode`. Returns when they are on the medium.
   package static func createFolder(_ path: String, mode: mode_t) throws(SystemError) {
     if isFolder(path) { return }
     let above = parent(of: path)
     if above != path, !exists(above) { try createFolder(above, mode: mode) }
     if mkdir(path, mode) == -1, errno != EEXIST { throw SystemError("create the folder", path) }
+    try synchronizeFolder(of: path)
   }
 
   /// Creates a folder likewise, with the owner of the folder above it.
@@ -234,17 +248,21 @@ package enum Files {
     // If somebody replaces the folder by a link meanwhile, the link is not followed, so nothing else changes its owner.
     let folder = try Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
     _ = fchown(folder.number, owner.user, owner.group)
+    try folder.synchronize(path)
   }
 
-  /// Opens a file for appending, or creates it with the owner of its folder.
+  /// Opens a file for appending, or creates it with the owner of its folder. Its name is then on the medium, because
+  /// those who append sync only the content.
   package static func openToAppendForOwner(_ path: String, mode: mode_t) throws(SystemError) -> Descriptor {
     let owner = owner(of: path)
     do throws(SystemError) {
       let new = try Descriptor.open(path, O_RDWR | O_CREAT | O_EXCL | O_APPEND, mode: mode)
       if let owner { _ = fchown(new.number, owner.user, owner.group) }
+      try synchronizeFolder(of: path)
       return new
     } catch  where error.code == EEXIST {
-      return try Descriptor.open(path, O_RDWR | O_APPEND)
+      // A device or a pipe may have the name.
+      return try Descriptor.open(path, O_RDWR | O_APPEND | O_NONBLOCK | O_NOCTTY)
     }
   }
 
@@ -301,7 +319,7 @@ package enum Files {
   }
 
   /// Whether the path itself is a folder: not a link to one, and not `.` or `..`.
-  private static func isFolderItself(_ path: String) -> Bool {
+  static func isFolderItself(_ path: String) -> Bool {
     var status = stat()
     return ![".", ".."].contains(name(of: path)) && lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }

@@ -14,17 +14,23 @@ package struct StagingFolder: ~Copyable {
   }
 
   deinit {
-    if !isToStay { try? Self.remove(path) }
+    // After `become` there is nothing to remove.
+    guard !isToStay, Files.exists(path) else { return }
+    try? Self.remove(path)
+    // Otherwise a power cut could bring the folder back, as the mark of an interrupted run.
+    try? Files.synchronizeFolder(of: path)
   }
 
-  /// Creates a file in the folder or in one of its subfolders, and returns when the file is on the medium.
+  /// Creates a file in the folder or in one of its subfolders, and returns when the content is on the medium.
   package func write(_ file: NewFile) throws(SystemError) {
-    try Files.create("\(path)/\(file.name)", with: file.content, mode: file.mode)
+    try Files.create("\(path)/\(file.name)", with: file.content, mode: file.mode, isNamed: false)
   }
 
+  /// - Parameter mode: the permission bits, regardless of the umask.
   package func createFolder(_ name: String, mode: mode_t) throws(SystemError) {
     let path = "\(path)/\(name)"
-    _ = try check("create the folder", path) { mkdir(path, mode) }
+    _ = try check("create the folder", path) { mkdir(path, 0o700) }
+    _ = try check("set the mode of", path) { chmod(path, mode) }
   }
 
   /// Moves something out of the folder to its place, which must be free.
@@ -40,23 +46,32 @@ package struct StagingFolder: ~Copyable {
   /// Moves the whole folder to its place, which must be free or an empty folder.
   package func become(_ destination: String) throws(SystemError) {
     _ = try check("create", destination) { rename(path, destination) }
-    try Self.synchronize(Files.parent(of: destination))
+    try Files.synchronizeFolder(of: destination)
   }
 
-  /// Waits until the entries of the folder, or of one of its subfolders, are on the medium.
-  package func synchronize(_ name: String = ".") throws(SystemError) { try Self.synchronize("\(path)/\(name)") }
+  /// Waits until the entries of the folder and of all its subfolders are on the medium.
+  package func synchronize() throws(SystemError) { try Self.synchronizeAll(path) }
+
+  private static func synchronizeAll(_ folder: String) throws(SystemError) {
+    for name in try Files.names(in: folder) where Files.isFolderItself("\(folder)/\(name)") {
+      try synchronizeAll("\(folder)/\(name)")
+    }
+    try synchronize(folder)
+  }
 
   /// Moves a folder to a free place.
   package static func move(_ source: String, to destination: String) throws(SystemError) {
     _ = try check("move", source) { rename(source, destination) }
-    try synchronize(Files.parent(of: destination))
+    try Files.synchronizeFolder(of: destination)
   }
 
+  /// Waits until the entries of a folder are on the medium.
   package static func synchronize(_ folder: String) throws(SystemError) {
     try Descriptor.open(folder, O_RDONLY | O_DIRECTORY).synchronize(folder)
   }
 
   /// Removes a file, or a folder with its content. Links are removed and never followed, even if one appears meanwhile.
+  /// Does not wait for the medium.
   package static func remove(_ path: String) throws(SystemError) { try remove(path, in: AT_FDCWD, path) }
 
   /// - Parameters:

@@ -19,6 +19,10 @@ package struct SystemError: Failure, Equatable {
   /// The kernel's text for `code`.
   package var reason: String { String(cString: strerror(code)) }
 
+  /// Whether this computer has no way to an address at all, as with IPv4 alone to an address of IPv6. Of a name with
+  /// several addresses, the error about another one says more.
+  package var isForWantOfWay: Bool { [EADDRNOTAVAIL, ENETUNREACH, EAFNOSUPPORT].contains(code) }
+
   package var exitStatus: ExitStatus {
     switch code {
     case ENOENT: .noInput

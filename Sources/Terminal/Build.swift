@@ -1,6 +1,13 @@
 import CBuild
 
 extension Program {
-  /// The commit of the build: 12 hexadecimal digits; nil for a build that is not for use.
-  package static var commit: String? { cbuild_commit().map { String(String(cString: $0).prefix(12)) } }
+  /// The version of all programs.
+  package static let version = STEPCTL_VERSION
+
+  /// The commit of the build: 12 hexadecimal digits, and `+` if the files were not those of the commit; nil for
+  /// a build that is not for use.
+  package static var commit: String? { cbuild_commit().map { String(cString: $0) } }
+
+  /// The processor of the build, as Debian names it: `amd64` or `arm64`.
+  package static var architecture: String { String(cString: cbuild_architecture()) }
 }

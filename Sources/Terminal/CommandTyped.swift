@@ -28,11 +28,11 @@ package struct CommandTyped {
     return name.utf8.count > 2 && name.first == "-" && name.dropFirst().allSatisfy { "qv".contains($0) } ? false : nil
   }
 
-  /// The first word that names a command: it stands behind options of every command, and behind `help`.
+  /// The first word that names a command: it stands behind options of every command, and behind `help` and its `--all`.
   package static func commandName(in words: ArraySlice<String>) -> String? {
     var rest = words
     while let word = rest.popFirst() {
-      if word == "help" { continue }
+      if word == "help" || word == "--all" { continue }
       guard word.hasPrefix("-") else { return word }
       let name = String(word.prefix { $0 != "=" })
       guard let takesValue = takesValueAnywhere(name) else { return nil }
@@ -53,6 +53,9 @@ package struct CommandTyped {
   /// Whether JSON is requested, even if the command line is invalid.
   var wantsJSON: Bool { arguments.prefix { $0 != "--" }.contains("--json") }
 
+  /// Whether help shows everything.
+  var showsAll: Bool { arguments.contains("--help-hidden") }
+
   /// Whether there is no command, only options of every command.
   private(set) var isBare = false
 
@@ -62,6 +65,7 @@ package struct CommandTyped {
   mutating func findCommand() throws(CommandFailure) {
     isBare = arguments.isEmpty
     let leading = takeLeadingOptions()
+    askForAll()
     defer { arguments.insert(contentsOf: leading, at: words) }
     try follow(arguments[...])
   }
@@ -84,6 +88,15 @@ package struct CommandTyped {
     return leading
   }
 
+  /// Makes `help open --all` and `open --help --all` what ArgumentParser calls `open --help-hidden`.
+  private mutating func askForAll() {
+    guard arguments.contains("--all"), arguments[0] == "help" || arguments.contains(where: ["--help", "-h"].contains)
+    else { return }
+    if arguments[0] == "help" { arguments.removeFirst() }
+    arguments.removeAll { ["--all", "--help", "-h"].contains($0) }
+    arguments.append("--help-hidden")
+  }
+
   private mutating func follow(_ rest: ArraySlice<String>) throws(CommandFailure) {
     var isHelp = false
     for word in rest {
@@ -98,7 +111,10 @@ package struct CommandTyped {
         throw CommandFailure(.usage, "the command is empty", hint: "`\(typed) --help` lists the commands")
       }
       guard let next = known.first(where: { $0.typedName == word }) else {
-        let near = Spelling.nearest(to: word, among: known.map { $0.typedName })
+        let groups = known.filter { group in group.configuration.subcommands.contains { $0.typedName == word } }
+        let near =
+          groups.count == 1
+          ? "\(groups[0].typedName) \(word)" : Spelling.nearest(to: word, among: known.map { $0.typedName })
         throw CommandFailure(
           .usage, "there is no command `\(typed) \(word)`",
           hint: near.map { "did you mean `\(typed) \($0)`?" }
@@ -173,13 +189,18 @@ package struct CommandTyped {
   func mistake() -> CommandFailure? {
     guard !isBare, let all = parameters else { return nil }
     var positional = all.filter(\.names.isEmpty)[...]
+    let naming = all.contains { $0.names.contains("--vehicle") } ? "name a vehicle with --vehicle" : nil
     var seen: Set<String> = []
     var rest = arguments.dropFirst(words)
     while let word = rest.popFirst(), word != "--" {
       guard word.hasPrefix("-"), word.utf8.count > 1 else {
         if let place = positional.first {
-          if let wrong = Self.wrong(word, for: place) { return wrong }
+          if let wrong = Self.wrong(word, for: place, or: naming) { return wrong }
           if !place.isRepeating { positional.removeFirst() }
+        } else if let naming, let fixed = all.first(where: { $0.names.isEmpty && !$0.values.isEmpty }),
+          !fixed.values.contains(word)
+        {
+          return CommandFailure(.usage, "unexpected argument \"\(word)\"", hint: naming)
         }
         continue
       }
@@ -227,8 +248,15 @@ package struct CommandTyped {
 
   private func unknown(_ name: String, among names: [String], before rest: ArraySlice<String>) -> CommandFailure {
     let isBeforeCommands = isGroup && words == 0
-    let near = Spelling.nearest(to: name, among: names + (isBeforeCommands ? Self.anywhere.keys.sorted() : []))
+    // A side is a rider's word for a step, and a step's id a technician's.
+    let same = ["--side": ["--step", "--steps"], "--step": ["--side", "--steps"], "--steps": ["--step", "--side"]]
+    let near =
+      (same[name] ?? []).first(where: names.contains)
+      ?? Spelling.nearest(to: name, among: names + (isBeforeCommands ? Self.anywhere.keys.sorted() : []))
     var hint = near.map { "did you mean \"\($0)\"?" }
+    if name == "--vehicle", let place = parameters?.first(where: \.names.isEmpty) {
+      hint = "name the vehicle without an option: \(typed) \(place.title)"
+    }
     let commands = command.configuration.subcommands
     if hint == nil, let index = rest.firstIndex(where: { word in commands.contains { $0.typedName == word } }),
       let later = commands.first(where: { $0.typedName == rest[index] })
@@ -245,15 +273,21 @@ package struct CommandTyped {
       .usage, "unknown option \"\(name)\"", hint: hint ?? "`\(typed) --help` explains how to use it")
   }
 
-  private static func wrong(_ value: String, for parameter: Parameter) -> CommandFailure? {
+  /// - Parameter other: what else the value may have meant.
+  private static func wrong(_ value: String, for parameter: Parameter, or other: String? = nil) -> CommandFailure? {
     guard let last = parameter.values.last, !parameter.values.contains(value) else { return nil }
     let others = parameter.values.dropLast().map { "\"\($0)\"" }.joined(separator: ", ")
     let list = others.isEmpty ? "\"\(last)\"" : "\(others) or \"\(last)\""
-    let hint = Spelling.nearest(to: value, among: parameter.values).map { "did you mean \"\($0)\"?" } ?? "use \(list)"
+    let near = Spelling.nearest(to: value, among: parameter.values)
+    let hint =
+      near.map { "did you mean \"\($0)\"?" } ?? (["use \(list)"] + [other].compactMap { $0 }).joined(separator: "; ")
     return CommandFailure(.usage, "the value \"\(value)\" is invalid for \"\(parameter.title)\"", hint: hint)
   }
 
   // MARK: - What it says of itself
+
+  /// Whether this is the help of the program itself.
+  func isOverview(_ text: String) -> Bool { path.isEmpty && text.hasPrefix("OVERVIEW: ") }
 
   /// ArgumentParser's help, with the parts that it does not know: examples, the manual, and the build.
   func completed(_ text: String, _ about: ProgramText) -> String {
@@ -266,25 +300,32 @@ package struct CommandTyped {
     guard text.hasPrefix("OVERVIEW: ") || text.hasPrefix("USAGE: ") else { return text }
     var lines = [text]
     while lines[0].hasSuffix("\n") { lines[0].removeLast() }
-    let examples = about.examples(typed)
-    if !examples.isEmpty {
-      lines += ["", "EXAMPLES:"]
-      for example in examples {
-        let typed = "  \(example.typed)"
-        // As wide as ArgumentParser's own columns. A longer entry gets its own line.
-        let column = 34
-        if typed.count + 2 <= column, typed.count + example.does.count < 78 {
-          lines.append(typed.aligned(to: column) + example.does)
-        } else {
-          lines += [typed, "      \(example.does)"]
-        }
-      }
+    // The program's help is about all options.
+    let hasMore = path.isEmpty ? about.brief != nil : parameters?.contains { $0.names.contains("--radio") } ?? false
+    if hasMore, showsAll { lines += Self.section("RADIOS", about.radios) }
+    lines += Self.section("EXAMPLES", about.examples(typed))
+    lines.append("")
+    if hasMore, !showsAll {
+      lines.append("MORE, FOR TECHNICIANS: \(([root.typedName, "help"] + path).joined(separator: " ")) --all")
     }
     let page = typed.split(separator: " ").joined(separator: "-")
-    lines += ["", "MANUAL: man \(page)"]
+    lines.append("MANUAL: man \(page)")
     if path.isEmpty {
       lines.append("BUGS: the issues of its repository; how to report a weakness: SECURITY.md")
     }
     return lines.joined(separator: "\n")
+  }
+
+  /// A part of a help text, below an empty line.
+  private static func section(_ title: String, _ entries: [(typed: String, does: String)]) -> [String] {
+    if entries.isEmpty { return [] }
+    // Beyond ArgumentParser's own columns. A longer entry gets its own line.
+    let column = 34
+    return ["", "\(title):"]
+      + entries.flatMap { entry in
+        let typed = "  \(entry.typed)"
+        return typed.count + 2 <= column && column + entry.does.count <= 80
+          ? [typed.aligned(to: column) + entry.does] : [typed, "      \(entry.does)"]
+      }
   }
 }

@@ -45,6 +45,10 @@ package struct Console: Sendable {
 
   package func result(_ value: JSON) throws { try result(value.text) }
 
+  /// How many times faster than its own time a recording is played; nil for as fast as it can be read. A person at a
+  /// terminal sees it in its own time; a program that reads the results, or JSON, waits for nothing.
+  package func pace(_ speed: Double) -> Double? { !isJSON && output.isTerminal ? speed : nil }
+
   /// The columns of the terminal that gets the results; nil if it is not a terminal.
   package var columns: Int? { output.size?.columns }
 

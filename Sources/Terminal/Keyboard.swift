@@ -30,6 +30,8 @@ package final class Keyboard {
   ///
   /// - Returns: nil when the terminal has gone.
   package func pressed() -> [Character]? {
+    // Another job has the terminal now: reading would stop this process (SIGTTIN).
+    guard tcgetpgrp(STDIN_FILENO) == getpgrp() else { return tcgetpgrp(STDIN_FILENO) < 0 ? nil : [] }
     var entry = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
     guard poll(&entry, 1, 0) > 0 else { return [] }
     var bytes = [UInt8](repeating: 0, count: 64)

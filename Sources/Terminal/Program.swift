@@ -8,6 +8,8 @@ package import SystemIO
 package struct ProgramText {
   /// Runs if no command was typed.
   var bare: (any ParsableCommand.Type)?
+  /// Has the commands that `help` lists; nil if it lists what `help --all` lists.
+  var brief: (any ParsableCommand.Type)?
   /// Prepares what the typed command will need, on other threads. Nothing has been read yet, so this must not fail.
   var ahead: @Sendable ([String]) -> Void
   /// Reads frequent command lines without ArgumentParser, and returns what runs them; nil for those that ArgumentParser
@@ -15,6 +17,8 @@ package struct ProgramText {
   var plain: ([String]) -> (() throws -> Void)?
   /// Example command lines and their effects, for a command with its groups: `stepctl provision tag`.
   var examples: @Sendable (String) -> [(typed: String, does: String)]
+  /// What `--radio` takes, for `help --all`.
+  var radios: [(typed: String, does: String)]
   /// The libraries that it uses, one line each.
   var libraries: @Sendable () -> [String]
   /// Runs a command that was read.
@@ -22,9 +26,11 @@ package struct ProgramText {
 
   package init(
     bare: (any ParsableCommand.Type)? = nil,
+    brief: (any ParsableCommand.Type)? = nil,
     ahead: @escaping @Sendable ([String]) -> Void = { _ in },
     plain: @escaping ([String]) -> (() throws -> Void)? = { _ in nil },
     examples: @escaping @Sendable (String) -> [(typed: String, does: String)] = { _ in [] },
+    radios: [(typed: String, does: String)] = [],
     libraries: @escaping @Sendable () -> [String] = { [] },
     execute: @escaping (any ParsableCommand) throws -> Void = { command in
       var command = command
@@ -32,22 +38,23 @@ package struct ProgramText {
     }
   ) {
     self.bare = bare
+    self.brief = brief
     self.ahead = ahead
     self.plain = plain
     self.examples = examples
+    self.radios = radios
     self.libraries = libraries
     self.execute = execute
   }
 
-  /// The build's commit and the libraries, one line each.
-  var build: [String] { (Program.commit.map { ["commit \($0)"] } ?? []) + libraries() }
+  /// The build's commit, its processor and the libraries, one line each.
+  var build: [String] {
+    (Program.commit.map { ["commit \($0)"] } ?? []) + ["architecture \(Program.architecture)"] + libraries()
+  }
 }
 
 /// The frame of a program: parses, runs, and reports a failure in one line.
 package enum Program {
-  /// The version of all programs.
-  package static let version = "0.1.0"
-
   /// The end of a program.
   package enum Ending: Equatable, Sendable {
     case status(ExitStatus)
@@ -66,7 +73,7 @@ package enum Program {
     // the process (setrlimit(2)).
     signal(SIGXFSZ, SIG_IGN)
     Confinement.keepSecrets(locksMemory: locksMemory)
-    let arguments = Array(CommandLine.arguments.dropFirst())
+    let arguments = ProgramArguments.typed
     about.ahead(arguments)
     switch run(root, arguments, .process, about) {
     case .status(let status): exit(status.rawValue)
@@ -157,7 +164,8 @@ package enum Program {
         // ArgumentParser's first column takes 26 characters. With slightly more it leaves out the second column.
         let width = columns > 0 ? max(columns, 40) : 80
         do {
-          let text = root.fullMessage(for: error, columns: width)
+          var text = root.fullMessage(for: error, columns: width)
+          if let brief = about.brief, !line.showsAll, line.isOverview(text) { text = brief.helpMessage(columns: width) }
           if text == version, line.wantsJSON {
             try Console(streams).result(["version": .string(version), "build": .array(about.build.map(JSON.string))])
           } else {

@@ -25,6 +25,11 @@ package protocol Input: Sendable {
   /// - Returns: nothing at the end.
   /// - Throws: `Interrupted` for a signal.
   func read(until interruption: Interruption) throws -> [UInt8]
+  /// Waits until there is something to read.
+  ///
+  /// - Returns: false when the deadline has passed first.
+  /// - Throws: `Interrupted` for a signal.
+  func isReadable(until deadline: Instant, _ interruption: Interruption) throws -> Bool
 }
 
 /// The standard output or the standard error of this process.
@@ -65,7 +70,7 @@ package struct StandardInput: Input {
 
   package func show(typed isShown: Bool) {
     var settings = termios()
-    guard tcgetattr(STDIN_FILENO, &settings) == 0, tcgetpgrp(STDIN_FILENO) == getpgrp() else { return }
+    guard tcgetattr(STDIN_FILENO, &settings) == 0, isOurs else { return }
     settings.c_lflag = isShown ? settings.c_lflag | tcflag_t(ECHO) : settings.c_lflag & ~tcflag_t(ECHO)
     tcsetattr(STDIN_FILENO, TCSANOW, &settings)
   }
@@ -76,4 +81,13 @@ package struct StandardInput: Input {
     let count = try check("read", "standard input") { Glibc.read(STDIN_FILENO, &chunk, chunk.count) }
     return Array(chunk[..<count])
   }
+  package func isReadable(until deadline: Instant, _ interruption: Interruption) throws -> Bool {
+    // What is typed for another job is not ours: reading it would stop this process (SIGTTIN).
+    let ready = try waitReadable([isOurs ? STDIN_FILENO : -1, interruption.number], until: deadline)
+    if ready[1] { throw Interrupted() }
+    return ready[0] && isOurs
+  }
+
+  /// Whether this job has the terminal.
+  private var isOurs: Bool { tcgetpgrp(STDIN_FILENO) == getpgrp() }
 }

@@ -1,3 +1,5 @@
+import Domain
+import FileFormats
 package import SystemIO
 
 /// Where configuration is kept (XDG Base Directory Specification 0.8): the user's folder, and the system's.
@@ -9,6 +11,8 @@ package struct ConfigurationFolders: Equatable, Sendable {
   /// a process without a home.
   package let state: String?
   private let home: String?
+  /// Who typed `sudo`: with it, `~` is root's folder, and not this user's. Nil without it.
+  let sudoer: String?
 
   /// - Parameter system: `/etc/stepctl`, except in tests.
   package init(environment: [String: String], system: String = "/etc/stepctl") {
@@ -19,6 +23,7 @@ package struct ConfigurationFolders: Equatable, Sendable {
     let noted = environment["XDG_STATE_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
     state = (noted ?? home.map { "\($0)/.local/state" }).map { "\($0)/stepctl" }
     self.system = system
+    sudoer = environment["SUDO_USER"].flatMap { $0.isEmpty || $0 == "root" ? nil : $0 }
   }
 
   /// The folders. The user's comes first and has priority.
@@ -44,6 +49,35 @@ package struct ConfigurationFolders: Equatable, Sendable {
       }
     }
     return paths.sorted { $0.key < $1.key }.map { (name: $0.key, path: $0.value) }
+  }
+
+  /// The file of the known vehicle whose own name this is; nil if there is none.
+  ///
+  /// - Throws: if there are several, or if this user may not read a folder.
+  package func vehicle(called name: String) throws -> String? {
+    try Self.vehicle(called: name, among: vehicles().map(\.path))
+  }
+
+  /// The file of the vehicle whose own name this is, in a folder that is in this folder; nil if there is none.
+  ///
+  /// - Throws: if there are several.
+  package static func vehicle(called name: String, in folder: String) throws -> String? {
+    let entries = ((try? Files.names(in: folder)) ?? []).sorted().filter { !$0.hasPrefix(".") }
+    let prefix = folder == "." ? "" : "\(folder)/"
+    return try vehicle(called: name, among: entries.map { "\(prefix)\($0)/vehicle.toml" }.filter(Files.exists))
+  }
+
+  /// An unreadable file is none that could be meant.
+  private static func vehicle(called name: String, among paths: [String]) throws -> String? {
+    let meant = paths.filter { path in
+      (try? VehicleFile(reading: path)).map { Vehicle.isMeant($0.vehicle.name, by: name) } ?? false
+    }
+    guard meant.count < 2 else {
+      throw ConfigurationError(
+        "vehicle", "several are called \(TOMLText.quoted(name))",
+        hint: "give the file: \(alternatives(meant.map(shellWord)))")
+    }
+    return meant.first
   }
 
   /// A path in people's form, with `~` for their home.

@@ -22,6 +22,7 @@ package struct Settings: Equatable, Sendable {
   }
 
   package static let standardRadio = "hci0"
+  package static let standardVia = "auto"
   /// Seconds.
   package static let standardTimeout = 10.0
 
@@ -30,12 +31,14 @@ package struct Settings: Equatable, Sendable {
   package let radio: Setting<String>
   /// The connection string of the NFC reader; nil if none was given, and libnfc chooses.
   package let nfc: Setting<String?>
+  /// How to get to the vehicle, as `--via` has it.
+  package let via: Setting<String>
   /// Seconds.
   package let timeout: Setting<Double>
   package let folders: ConfigurationFolders
 
-  /// - Parameter environment: `STEPCTL_VEHICLE`, `STEPCTL_RADIO`, `STEPCTL_NFC` and `STEPCTL_TIMEOUT`; an empty one
-  ///   counts as unset.
+  /// - Parameter environment: `STEPCTL_VEHICLE`, `STEPCTL_RADIO`, `STEPCTL_NFC`, `STEPCTL_VIA` and `STEPCTL_TIMEOUT`;
+  ///   an empty one counts as unset.
   /// - Throws: for an invalid value, and for a file that cannot be read. A `config.toml` need not exist.
   package init(
     flags: Flags, environment: [String: String], folders: ConfigurationFolders
@@ -54,6 +57,7 @@ package struct Settings: Equatable, Sendable {
       ?? Setting(Self.standardRadio, .standard)
     let reader = try sources.resolve(.nfc, .text, flag: flags.nfc.map(TOMLValue.string))
     nfc = reader.map { Setting($0.value, $0.origin) } ?? Setting(nil, .standard)
+    via = try sources.resolve(.via, .text, flag: nil) ?? Setting(Self.standardVia, .standard)
     timeout =
       try sources.resolve(.timeout, .timeout, flag: flags.timeout.map(TOMLValue.string))
       ?? Setting(Self.standardTimeout, .standard)
@@ -61,7 +65,7 @@ package struct Settings: Equatable, Sendable {
   }
 
   private enum Key: String, TOMLKey {
-    case vehicle, radio, nfc, timeout
+    case vehicle, radio, nfc, via, timeout
   }
 
   private struct Sources {
@@ -104,7 +108,8 @@ package struct Settings: Equatable, Sendable {
 extension Settings {
   private static func file(in folder: String) -> String { folder + (folder.hasSuffix("/") ? "" : "/") + "vehicle.toml" }
 
-  /// The path of the vehicle file: the given file, the file of the given name, or the only one.
+  /// The path of the vehicle file: the given file, the file of the given name, or the only one. The name is the user's
+  /// for it, a folder's, or the vehicle's own.
   ///
   /// - Parameter isMeant: whether a file is probably the wanted one. If several are known, it decides if it is true for
   ///   exactly one.
@@ -123,7 +128,10 @@ extension Settings {
         let folders = folders.vehicleFolders.map(folders.displayed)
         throw ConfigurationError(
           "vehicle", "not given, and none is in \(alternatives(folders))",
-          hint: "import what your operator gave you with `stepctl config import`, or use --vehicle", kind: .missing)
+          hint: self.folders.sudoer.map {
+            "with sudo, ~ is root's: leave sudo out, or name \($0)'s vehicle by --vehicle"
+          }
+            ?? "import what your operator gave you with `stepctl config import`, or use --vehicle", kind: .missing)
       default:
         let meant = vehicles.filter { isMeant($0.path) }
         if meant.count == 1 { return meant[0].path }
@@ -137,10 +145,14 @@ extension Settings {
     let places = folders.vehicleFolders.map { folders.displayed("\($0)/\(given).toml") }
     let inFolder = Self.file(in: given)
     if Files.exists(inFolder) { return inFolder }
-    let meant = Spelling.nearest(to: given, among: vehicles.map(\.name)).map(TOMLText.quoted)
-    let hint = meant.map { "; did you mean \($0)?" }
+    if let called = try folders.vehicle(called: given) { return called }
+    if let called = try ConfigurationFolders.vehicle(called: given, in: ".") { return called }
+    let meant = Spelling.nearest(to: given, among: vehicles.map(\.name)).map { "did you mean \(TOMLText.quoted($0))?" }
+    let hint =
+      Side(rawValue: given) == nil
+      ? meant ?? "`stepctl config list` lists those you know" : "\(given) is a side: leave it out, or name the vehicle"
     throw vehicle.origin.error(
-      "no vehicle \(TOMLText.quoted(given)): there is no \(alternatives(places))\(hint ?? "")", kind: .missing)
+      "no vehicle \(TOMLText.quoted(given)): there is no \(alternatives(places))", hint: hint, kind: .missing)
   }
 }
 

@@ -126,7 +126,8 @@ def prepare(runner: Runner, binaries: Path, python: Path) -> dict[str, list]:
     """A vehicle with everything that belongs to it running; returns what is to be timed."""
     # Copies, as an installation has: what a linker has just written lies in the page cache in single pages, and starts
     # later than a copy.
-    stepctl, stepd = (Path(shutil.copy(binaries / name, runner.folder)) for name in ("stepctl", "stepd"))
+    names = ("stepctl", "stepd", "stepctl-operator")
+    stepctl, stepd, _ = (Path(shutil.copy(binaries / name, runner.folder)) for name in names)
     car, port = runner.folder / "car", free_port()
     rider = car / "riders/alice"
     runner.check(stepctl, "provision", "vehicle", car, "--port", port, "--quiet")
@@ -134,9 +135,10 @@ def prepare(runner: Runner, binaries: Path, python: Path) -> dict[str, list]:
     settings = car / "stepd.toml"
     settings.write_text(re.sub(r"(?m)^travel_s = .*$", "travel_s = 0.2", settings.read_text()))
     request, status = FLOOR_TOPICS
+    uuid = tomllib.loads((car / "vehicle.toml").read_text())["uuid"]
     with open(car / "mosquitto.acl", "a") as file:
-        file.write(f"\nuser rider\ntopic write {request}\ntopic read {status}\n")
-        file.write(f"\nuser controller\ntopic read {request}\ntopic write {status}\n")
+        file.write(f"\nuser rider:{uuid}\ntopic write {request}\ntopic read {status}\n")
+        file.write(f"\nuser controller:{uuid}\ntopic read {request}\ntopic write {status}\n")
     for name, source in (("floor", (HERE / "floor.c").read_text()), ("hello", HELLO), ("peak", PEAK)):
         (runner.folder / f"{name}.c").write_text(source)
         libraries = ["-lmosquitto"] if name == "floor" else []

@@ -18,7 +18,7 @@ import numpy as np
 import ranging
 import vehicle_model
 from locator import FAR, IMMEDIATE, MODEL, NEAR, NOBODY, UNKNOWN, Constants, Evidence
-from locator import body_between, located, sides, zones
+from locator import body_between, located, sender_difference, sides, zones
 
 TICK = 0.5
 KINDS = (IMMEDIATE, NEAR, FAR)
@@ -203,6 +203,67 @@ def report_pairs(pairs: list):
         print(f"  {title:34}" + "   ".join(row))
 
 
+# --- Two beacons that send as one ---
+
+ADDRESSES = {  # by frame and time: honest ones that come back
+    "two, in turn": lambda frame, time, dice: frame % 2,
+    "two, each second": lambda frame, time, dice: int(time) % 2,
+    "two, every 2 s": lambda frame, time, dice: int(time / 2) % 2,
+    "two, by chance": lambda frame, time, dice: dice.integers(2),
+    "four, by chance": lambda frame, time, dice: dice.integers(4),
+}
+DIFFERENCES = (6, 8, 10, 12)
+
+
+def contests(frames: list[tuple[float, float, object]], ticks: int) -> np.ndarray:
+    """At each tick, of time, level and sender: by how much two senders surely differ."""
+    windows = ([f[1:] for f in frames if at * TICK - MODEL.window < f[0] <= at * TICK] for at in range(ticks))
+    return np.array([sender_difference(window) for window in windows])
+
+
+def report_rotations(sets: list[tuple[str, list]], most: int = 60):
+    heads = " ".join(f"{difference:>8} dB" for difference in DIFFERENCES)
+    print(f"\none beacon that changes its address: % of ticks that take it for two at {heads}")
+    for name, recordings in sets:
+        for title, address in ADDRESSES.items():
+            dice, found = np.random.default_rng(5), []
+            for packets in recordings[:: len(recordings) // most + 1]:
+                begin = packets[0][0]
+                frames = [(t - begin, l, address(n, t - begin, dice)) for n, (t, _, l, _) in enumerate(packets)]
+                frames = [frame for frame in frames if frame[0] < 30]
+                found.append(contests(frames, int(frames[-1][0] / TICK) + 1))
+            values = np.concatenate(found)
+            shares = " ".join(f"{100 * (values >= difference).mean():11.2f}" for difference in DIFFERENCES)
+            print(f"  {name:18} {title:18} {shares}")
+
+
+def report_spare(seed: int, count: int):
+    """A spare beacon of the step that the rider is not at, half a metre away in a bag."""
+    print("\na spare beacon in a bag, % of ticks: its step located; not found out; of these, the true one is not heard")
+    riders = [rider for rider in vehicle_model.riders(seed, count) if rider.step != 0]
+    addresses = {"stays": lambda n, t: 1, "each packet": lambda n, t: n + 1, "each second": lambda n, t: int(t) + 1}
+    for title, address in addresses.items():
+        dice, recordings, senders = np.random.default_rng(seed), [], []
+        for rider in riders:
+            times = np.arange(0, vehicle_model.DURATION, vehicle_model.INTERVAL)
+            times = times[dice.random(len(times)) >= 0.3]
+            spare = [(t, 0, dice.normal(3, 4), vehicle_model.POWER, address(n, t)) for n, t in enumerate(times)]
+            both = sorted([(*frame, 0) for frame in rider.frames] + spare)
+            recordings.append([frame[:4] for frame in both])
+            senders.append([(frame[0], frame[2], frame[4]) for frame in both if frame[1] == 0])
+        evidence = Evidence.of(recordings, TICK)
+        wrong = (located(evidence) == 0) & evidence.is_tick
+        found, unheard = np.zeros_like(wrong), np.zeros_like(wrong)
+        for row, frames in enumerate(senders):
+            found[row] = contests(frames, wrong.shape[1]) >= MODEL.sender_difference
+            own = np.array([frame[0] for frame in frames if frame[2] == 0])
+            for at in range(wrong.shape[1]):
+                unheard[row, at] = not ((own <= at * TICK) & (own > at * TICK - MODEL.window)).any()
+        shares = (100 * np.array([wrong.sum(), (wrong & ~found).sum(), (wrong & ~found & unheard).sum()])
+                  / evidence.is_tick.sum())  # fmt: skip
+        print(f"  its address {title:14}", *(f"{share:7.2f}" for share in shares))
+
+
 # --- A vehicle ---
 
 PERMITS = {"as specified": MODEL} | {
@@ -344,6 +405,7 @@ def main():
         if zone_sets:
             report_zones(zone_sets)
             report_edges(zone_sets)
+            report_rotations([(e.name, [frames_of(stream.packets) for stream in e.streams]) for e in zone_sets])
         if pairs:
             report_pairs(pairs)
         for each in zone_sets:
@@ -366,6 +428,7 @@ def main():
     departures = [Riders(vehicle_model.riders(options.seed + 3, 600, kind)) for kind in ("leaves", "goes round")]
     report_departures(*departures, PERMITS)
     report_body(options.seed + 4, 1000)
+    report_spare(options.seed + 5, 300)
 
 
 if __name__ == "__main__":

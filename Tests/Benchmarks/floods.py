@@ -238,8 +238,8 @@ def main():
         alice, mallory = riders
         heard = f"{alice.topic}/heard/set_position"
         with open(car / "mosquitto.acl", "a") as file:
-            file.write(f"\nuser rider\ntopic write {alice.topic}/elsewhere/set_position\ntopic write {heard}\n")
-            file.write(f"\nuser controller\ntopic read {heard}\n")
+            file.write(f"\nuser rider:{alice.uuid}\ntopic write {alice.topic}/elsewhere/set_position\ntopic write {heard}\n")
+            file.write(f"\nuser controller:{alice.uuid}\ntopic read {heard}\n")
         broker = runner.start("mosquitto", "mosquitto", "-c", car / "mosquitto.conf")
         await_text(broker, " running")
         await_text(runner.start("stepd", binaries / "stepd", "--config", car / "stepd.toml"), "connected to")

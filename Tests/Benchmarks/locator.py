@@ -48,6 +48,7 @@ class Constants:
     located_stay_level: float = -12
     located_begin_difference: float = 10
     located_stay_difference: float = 6
+    sender_difference: float = 10
     located_share: float = 0.3
     support_level: float = -10
     moment_least: int = 2
@@ -248,6 +249,24 @@ def body_between(e: Evidence, at_step: np.ndarray, c: Constants = MODEL) -> np.n
     short = c.located_begin_level - level
     is_clear = (lead != NOBODY) & (lead == sides(e, c)) & (difference >= c.located_begin_difference)
     return (at_step == NOBODY) & is_clear & (short > 0) & (short <= c.body)
+
+
+# --- Two beacons that send as one ---
+
+
+def sender_difference(heard: list[tuple[float, object]], c: Constants = MODEL) -> float:
+    """Of one beacon's frames in a window, level and sender: by how many decibels a sender surely differs from those
+    between its frames."""
+    greatest = -np.inf
+    for sender in dict.fromkeys(sender for _, sender in heard):
+        places = [place for place, (_, each) in enumerate(heard) if each == sender]
+        span = heard[places[0] : places[-1] + 1]
+        own = [level for level, each in span if each == sender]
+        others = [level for level, each in span if each != sender]
+        if others:
+            error = c.fading80 * np.sqrt(1 / len(own) + 1 / len(others))
+            greatest = max(greatest, abs(interquartile_mean(own) - interquartile_mean(others)) - error)
+    return greatest
 
 
 # --- The decisions that the unit tests expect ---

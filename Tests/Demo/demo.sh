@@ -143,3 +143,11 @@ await guarded.log 'connected to'
 run 0 'stepctl open left --by beacon 2>&1 | tee waiting'
 grep -q '^traffic  a bicycle in .* s; waiting' waiting || fail 'expected that the step waits for the bicycle'
 moved "$six,right open,right close,left open" || fail 'expected that the left step opened'
+
+title '14. Without a network: the rider'"'"'s device speaks to the vehicle by Bluetooth'
+rig=$demo/../../.build/rig
+if [[ -x $rig/linux ]]; then
+  "$demo/../Rig/run.sh" --timeout 120 --scn none --noup -- "$demo/link.sh" "$bin" "$rig/air" || fail 'it went otherwise'
+else
+  echo 'It takes a kernel with Bluetooth, which "make rig" builds.'
+fi

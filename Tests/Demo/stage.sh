@@ -24,7 +24,7 @@ trap 'exit 143' TERM
 cd "$folder"
 
 # Settings of whoever runs this would change what happens.
-unset STEPCTL_VEHICLE STEPCTL_RADIO STEPCTL_NFC STEPCTL_TIMEOUT https_proxy HTTPS_PROXY
+unset STEPCTL_VEHICLE STEPCTL_RADIO STEPCTL_NFC STEPCTL_VIA STEPCTL_TIMEOUT https_proxy HTTPS_PROXY
 
 title() { printf '\n%s%s%s\n' "$bold" "$1" "$plain"; }
 
@@ -64,5 +64,5 @@ await() {
 }
 
 free_port() {
-  python3 -c 'import socket; s = socket.socket(); s.bind(("localhost", 0)); print(s.getsockname()[1])'
+  python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])'
 }

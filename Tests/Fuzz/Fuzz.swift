@@ -145,6 +145,19 @@ enum Fuzz {
       // Behind the encryption, where a fuzzer cannot get by itself.
       _ = try? Token(unverified: String(decoding: bytes, as: UTF8.self))
     },
+    "link": { bytes in
+      // Bytes that anybody in reach can send.
+      var frames = Frames(longest: LinkFrame.longest)
+      frames.append(bytes)
+      while let message = try? frames.next() {
+        guard let frame = try? LinkFrame(message) else { continue }
+        precondition(Array(frame.bytes.dropFirst(2)) == message)
+        let key = Keys.controller.thumbprint
+        guard let text = EncryptedObject.text(ofBrief: frame.payload, for: key) else { continue }
+        precondition(EncryptedObject.brief(text, for: key) == frame.payload)
+        _ = ReceivedCommand(text, controller: Keys.controller, operatorKey: Keys.operatorKey)
+      }
+    },
     "statement": { bytes in
       _ = try? Statement(payload: bytes, verifiedBy: Keys.operatorKey)
     },

@@ -8,7 +8,7 @@ import sys
 seeds, example = pathlib.Path(sys.argv[1]), json.load(open("Tests/Peers/example.json"))
 for name in (
     "advertisement base64url bridge btsnoop claims code command controller evaluation feed fleet gps h4 hci journal json "
-    "keys ndef nfc ntag424 proof qr serve statement tags type2 type4 vehicle words"
+    "keys link ndef nfc ntag424 proof qr serve statement tags type2 type4 vehicle words"
 ).split():
     (seeds / name).mkdir(parents=True, exist_ok=True)
 for capture in pathlib.Path("Tests/Fixtures/captures").glob("*.btsnoop"):
@@ -16,6 +16,7 @@ for capture in pathlib.Path("Tests/Fixtures/captures").glob("*.btsnoop"):
 shutil.copy("Tests/Peers/example.json", seeds / "json")
 (seeds / "command/open").write_text(example["open-command"])
 (seeds / "command/token").write_text(example["token"])
+(seeds / "link/frames").write_bytes(b"\0\x2e\1\4left" + bytes(40) + b"\0\4\3\0no" + b"\0\1\x7f")
 (seeds / "statement/idle").write_text(example["idle-status"])
 (seeds / "proof/tag").write_text(example["tag-uri"])
 (seeds / "proof/label").write_text('{"uuid":"5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90","stepId":1}')

@@ -1,54 +1,47 @@
 #!/usr/bin/env bash
-# Installs the packages of `make deb` in a fresh Debian, uses them, upgrades and purges them, and sees that nothing stays:
-# deb.sh [SUITE], as root, with debootstrap and Debian's mirror. Takes some minutes; DEBIAN_ROOT keeps the base system.
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# Installs the packages of `make deb` in a fresh Debian, uses them, upgrades and purges them, and sees that nothing
+# stays: deb.sh [SUITE [ARCHITECTURE]], as root, with mmdebstrap and Debian's mirror. The packages are in
+# .build/deb/SUITE/ARCHITECTURE. Takes some minutes, and with qemu-user a quarter of an hour.
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
+source Tests/Install/root.sh
 
-suite=${1:-bookworm}
-packages=(.build/deb/stepctl_*.deb .build/deb/stepctl-operator_*.deb .build/deb/stepd_*.deb)
-names=(stepctl stepctl-operator stepd)
-# It is there where the fleet's server was built.
-if compgen -G '.build/deb/stepfleet_*.deb' >/dev/null; then
-  packages+=(.build/deb/stepfleet_*.deb)
-  names+=(stepfleet)
-fi
-[[ -e ${packages[0]} ]] || { echo 'deb.sh: there are no packages: run make deb' >&2; exit 66; }
-((EUID == 0)) || { echo 'deb.sh: run as root' >&2; exit 77; }
-command -v debootstrap >/dev/null || { echo 'deb.sh: apt-get install debootstrap first' >&2; exit 77; }
+packages=() names=()
+for name in stepctl stepctl-operator stepd stepfleet; do
+  file=$(compgen -G ".build/deb/$suite/$architecture/${name}_*.deb" || true)
+  if [[ -n $file ]]; then
+    packages+=("$file")
+    names+=("$name")
+  else
+    echo "deb.sh: there is no package $name for $suite and $architecture" >&2
+  fi
+done
+[[ " ${names[*]}" == *' stepctl stepctl-operator stepd'* ]] || { echo 'deb.sh: run make deb' >&2; exit 66; }
 
-base=${DEBIAN_ROOT:-$(mktemp -d)/base}
-work=$(mktemp -d)
-root=$work/root
-clean_up() {
-  if [[ -n ${server:-} ]]; then pkill -KILL -P "$server" || true; fi
-  umount "$root/dev/pts" "$root/proc" 2>/dev/null || true
-  rm -rf "$work"
-}
-trap clean_up EXIT
-
-title() { printf '\n== %s\n' "$1"; }
-inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"; }
 # What stands in the file system, without what dpkg and apt keep for themselves.
 files() {
-  find "$root" -xdev \( -path "$root/proc" -o -path "$root/var/cache" -o -path "$root/var/lib/apt" -o \
-    -path "$root/var/lib/dpkg" -o -path "$root/var/log" -o -path "$root/tmp" -o -path "$root/run" \) -prune -o -print |
-    sed "s|^$root||" | sort
+  local own pruned=()
+  for own in dev opt proc run tmp var/cache var/lib/apt var/lib/dpkg var/log; do pruned+=(-o -path "$root/$own"); done
+  find "$root" -xdev \( "${pruned[@]:1}" \) -prune -o -print | sed "s|^$root||" | sort
 }
 
-title "a fresh $suite"
-if [[ ! -x $base/usr/bin/dpkg ]]; then
-  debootstrap --variant=minbase --include=adduser "$suite" "$base" "${MIRROR:-http://deb.debian.org/debian}"
-fi
-cp -a "$base" "$root"
-mount -t proc proc "$root/proc"
-# The story plays a reader on a pseudo-terminal.
-mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
-echo '127.0.0.1 localhost' >"$root/etc/hosts"
-# What is installed beside stays: the story needs a broker, and programs that play a reader and a walk.
-inside apt-get -qq update
-inside apt-get -qq install --yes --no-install-recommends mosquitto mosquitto-clients python3 systemd >/dev/null
 mkdir "$root/opt/packages"
 cp "${packages[@]}" "$root/opt/packages"
+
+title 'what a vehicle takes'
+# Neither a compiler nor what reads tags and pictures.
+inside sh -c 'apt-get install --simulate --yes --no-install-recommends /opt/packages/stepd_*.deb' >"$work/simulated"
+taken=$(sed -n 's/^Inst \([^ ]*\) .*/\1/p' "$work/simulated" | sort | paste -sd ' ')
+echo "$taken"
+[[ " $taken " == *' stepd '* ]]
+for word in gcc g++ cpp clang llvm swift binutils -dev nfc usb pcsc jpeg png zbar zxing v4l qrencode; do
+  if [[ $taken == *"$word"* ]]; then
+    echo "deb.sh: a vehicle takes no $word" >&2
+    exit 1
+  fi
+done
+
+# What is installed beside stays: the story needs a broker, and programs that play a reader and a walk.
+inside apt-get -qq install --yes --no-install-recommends mosquitto mosquitto-clients python3 systemd >/dev/null
 
 title 'installed'
 # Dependencies stay when the packages go, so they come first.
@@ -57,13 +50,19 @@ mapfile -t depends < <(for package in "${packages[@]}"; do dpkg-deb --field "$pa
 inside apt-get -qq install --yes --no-install-recommends "${depends[@]}" >/dev/null
 files >"$work/before"
 inside sh -c 'dpkg --install /opt/packages/*.deb' >/dev/null
-inside stepctl --version
-inside stepd --version
 for name in "${names[@]}"; do
   if [[ $name != stepctl* ]] && inside systemctl is-enabled "$name.service" 2>/dev/null; then exit 1; fi
 done
 if inside systemctl is-enabled stepd-broker.service 2>/dev/null; then exit 1; fi
 inside getent group stepd
+
+title 'the build is the same in all places'
+same_build "${names[@]}"
+for package in "${packages[@]}"; do
+  # shellcheck disable=SC2016
+  named=$(dpkg-deb --show --showformat='${Package}_${Version}_${Architecture}.deb' "$package")
+  [[ $(basename "$package") == "$named" ]]
+done
 
 title 'used: the story of make demo'
 mkdir -p "$root/opt/Tests"
@@ -122,27 +121,34 @@ pivot_root . run/old
 exec env -i container=other PATH=/usr/sbin:/usr/bin SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1 /bin/sh -c \
   'umount -l /run/old && exec /lib/systemd/systemd --log-target=null --show-status=false --unit=basic.target'
 EOF
-mkdir "$work/machine"
-unshare --mount --pid --fork --kill-child --uts --ipc --net bash "$work/boot" "$root" "$work/machine" </dev/null >"$work/systemd" 2>&1 &
-unshared=$!
-first=
-for ((tries = 0; tries < 150; tries++)); do
-  first=$(pgrep -P "$unshared" | head -n 1 || true)
-  if [[ -n $first && -S /proc/$first/root/run/systemd/private ]]; then break; fi
-  first=
-  sleep 0.1
-done
-if [[ -z $first ]]; then
-  echo 'deb.sh: skipped: systemd does not run in this container' >&2
-  cat "$work/systemd" >&2
+# boot: starts it; $unshared is what to kill at its end, and $first its first process.
+boot() {
+  mkdir "$work/machine"
+  unshare --mount --pid --fork --kill-child --uts --ipc --net bash "$work/boot" "$root" "$work/machine" \
+    </dev/null >"$work/systemd" 2>&1 &
+  unshared=$!
+  for ((tries = 0; tries < 150; tries++)); do
+    first=$(pgrep -P "$unshared" | head -n 1 || true)
+    if [[ -n $first && -S /proc/$first/root/run/systemd/private ]]; then return; fi
+    sleep 0.1
+  done
+  return 1
+}
+if [[ -n $foreign ]]; then
+  echo 'deb.sh: skipped: systemd does not run under qemu-user' >&2
 else
   status=0
-  timeout --kill-after=5 120 nsenter --target "$first" --mount --pid --net --root --wd env -i \
-    PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 sh /opt/technician </dev/null || status=$?
+  if boot; then
+    timeout --kill-after=5 120 nsenter --target "$first" --mount --pid --net --root --wd env -i \
+      PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 sh /opt/technician </dev/null || status=$?
+  else
+    echo 'deb.sh: skipped: systemd does not run in this container' >&2
+    cat "$work/systemd" >&2
+  fi
+  kill -KILL "$unshared" 2>/dev/null || true
+  wait "$unshared" 2>/dev/null || true
+  ((status == 0)) || exit 1
 fi
-kill -KILL "$unshared" 2>/dev/null || true
-wait "$unshared" 2>/dev/null || true
-((${status:-0} == 0)) || exit 1
 
 if [[ " ${names[*]} " == *' stepfleet '* ]]; then
   title 'used: a server of a fleet'
@@ -163,7 +169,8 @@ fi
 title 'upgraded'
 for package in "${names[@]}"; do
   dpkg-deb --raw-extract "$root"/opt/packages/"${package}"_*.deb "$work/$package"
-  sed -i 's/^Version: .*/&+upgrade/' "$work/$package/DEBIAN/control"
+  # A package of the same source may depend on exactly this version of another.
+  sed -i 's/^Version: .*/&+upgrade/; s/(= \([^)]*\))/(= \1+upgrade)/g' "$work/$package/DEBIAN/control"
   dpkg-deb --root-owner-group -Zgzip --build "$work/$package" "$root/opt/packages/upgrade-$package.deb" >/dev/null
 done
 mkdir -p "$root/var/lib/stepctl"
@@ -184,8 +191,8 @@ if [[ -e $root/var/lib/stepfleet ]]; then
 fi
 files >"$work/after"
 # Python notes what it compiled, and the group file its former self.
-if ! diff <(grep -Ev '__pycache__|^/etc/(group|gshadow|passwd|shadow)-?$|^/opt' "$work/before") \
-  <(grep -Ev '__pycache__|^/etc/(group|gshadow|passwd|shadow)-?$|^/opt' "$work/after"); then
+if ! diff <(grep -Ev '__pycache__|^/etc/(group|gshadow|passwd|shadow)-?$' "$work/before") \
+  <(grep -Ev '__pycache__|^/etc/(group|gshadow|passwd|shadow)-?$' "$work/after"); then
   echo 'deb.sh: something stays, or is gone' >&2
   exit 1
 fi

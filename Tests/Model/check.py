@@ -26,6 +26,8 @@ COMPLETE = {
     "a cheat twice, a stop": "-DRUNS_OF_A=0 -DRUNS_OF_B=2 -DCRASHES=0",
     "an honest rider and a cheat, two crashes": "-DRUNS_OF_A=1 -DSTOPS=0 -DCRASHES=2",
     "two notices and the device that the second revokes, a crash": "-DNOTICES=2 -DRUNS_OF_A=0 -DSTOPS=0",
+    "two carriers, an honest rider twice, a stop": "-DCARRIERS=2 -DRUNS_OF_B=0 -DCRASHES=0",
+    "two carriers, an honest rider and a cheat, a crash": "-DCARRIERS=2 -DRUNS_OF_A=1 -DSTOPS=0",
     "two steps, two runs, a stop": "-DSTEPS=2 -DRUNS_OF_B=0 -DCRASHES=0",
 }
 
@@ -36,6 +38,8 @@ MUTATIONS = {
     "NO_STEP_CHECK": ("-DSTEPS=2 -DRUNS_OF_B=0", "session[m].step == s"),
     "NO_EPOCH_CHECK": ("-DRUNS_OF_B=0", "stop[n].names == 1 + epoch"),
     "NO_SEEN_SET": ("-DRUNS_OF_B=0", "session[step[s].by].is != refused"),
+    "SEEN_BY_CARRIER": ("-DCARRIERS=2 -DRUNS_OF_B=0", "session[step[s].by].is != refused"),
+    "DOUBT_WITHOUT_NONCE": ("-DCARRIERS=2 -DRUNS_OF_B=0", "reached & BIT(r)"),
     "NO_USED_SET": ("-DRUNS_OF_A=0 -DRUNS_OF_B=2", "!(spent & BIT(session[m].challenge))"),
     "NO_VOIDING": ("-DRUNS_OF_B=0", "!(overtaken & BIT(m))"),
     "WAITING_IS_FORGOTTEN": ("-DRUNS_OF_B=0", "!(overtaken & BIT(m))"),
@@ -61,6 +65,7 @@ WITNESSES = {
     6: ("", "a command that waits for the journal is voided"),
     7: ("-DRUNS_OF_A=1 -DRUNS_OF_B=0", "a stop ends a motion"),
     8: ("-DNOTICES=2 -DRUNS_OF_A=0 -DSTOPS=0", "a command of a revoked device is refused"),
+    10: ("-DCARRIERS=2 -DRUNS_OF_B=0", "a rider who has lost a carrier learns by the other where the step is"),
 }
 
 

@@ -1,4 +1,6 @@
-/* The protocol of PROTOCOL.md as riders' programs and one controller play it, over a broker that is the attacker.
+/* The protocol of PROTOCOL.md as riders' programs and one controller play it, over a broker that is the attacker. A
+ * Bluetooth link is one more broker: what goes over it can be lost, doubled, put in another order or played again, and
+ * the controller makes the same checks whichever way a command came.
  *
  * `check.py` runs spin on it and on its mutations; README.md says what is modelled and how to read what spin finds.
  *
@@ -22,6 +24,9 @@
 #ifndef CRASHES
 #define CRASHES 1
 #endif
+#ifndef CARRIERS
+#define CARRIERS 1 /* 2: a rider who has lost one carrier asks by the other what became of the command */
+#endif
 #ifndef NOTICES
 #define NOTICES 0 /* notices of the operator's: of two, the second revokes device B */
 #endif
@@ -40,7 +45,7 @@
 #define BIT(i) (1 << (i))
 
 mtype = {
-  idle, asking, commanding, refused, over,              /* how far a rider's run is */
+  idle, asking, commanding, doubting, refused, over,    /* how far a rider's run is */
   closed, opened, unknown,                              /* where a step is, and where it is to go */
   resting, committing, preparing, moving                /* what the controller does with it */
 };
@@ -61,6 +66,7 @@ typedef Session {
   bit isRefusedLater;    /* ... and in another one */
 #endif
   unsigned final : 2;    /* the last answer to its command: 1 at rest where it wanted, 2 elsewhere or a fault */
+  bit isThere;           /* the answer to its question in doubt: the step rests where it wanted */
   /* For the assertions alone: the commands of the same device and step that were sent before this one. */
   byte older;
 };
@@ -69,7 +75,12 @@ Session session[RUNS + 1];
 /* The controller's memory: gone in a crash. */
 byte epoch;
 byte asked;       /* the questions that it has seen */
+#ifdef SEEN_BY_CARRIER
+byte seenBy[2];   /* the commands that came by each carrier */
+bit carrier;      /* by which the present one came */
+#else
 byte seen;        /* the commands that it has seen */
+#endif
 byte seenStops;
 byte good;        /* the challenges of this epoch that can still be used */
 
@@ -95,6 +106,10 @@ Stop stop[STOPS + 1];
 /* For the assertions alone. */
 byte moved;     /* commands that began a motion */
 byte fulfilled; /* commands whose step came to rest where they wanted it */
+byte reached;   /* commands whose step was at rest where they wanted it at some time after they were sent */
+#ifdef DOUBT_WITHOUT_NONCE
+byte stood[STEPS]; /* where a step ever was at rest: 1 closed, 2 open, so that somebody has a statement of it */
+#endif
 byte spent;     /* challenges of this epoch that a command was obeyed for */
 byte overtaken; /* commands of which a newer one of the same device and step was obeyed */
 byte barred;    /* challenges of this epoch that were given before a stop */
@@ -104,12 +119,14 @@ byte ended;     /* riders and stops that are finished */
 
 /* ---- The controller ---- */
 
+#define WAITS(m) (session[m].is == commanding || session[m].is == doubting)
+
 /* An answer that nobody waits for any more leaves no trace in this model. */
 inline refuse(m) {
   printf("  the controller refuses command %d\n", m);
   session[m].late = 0;
   if
-  :: session[m].is == commanding -> session[m].isRefused = 1
+  :: WAITS(m) -> session[m].isRefused = 1
   :: else
   fi
 }
@@ -120,18 +137,42 @@ inline refuse(m) {
 /* The last answer to a command that was obeyed. */
 inline conclude(m, s) {
   if
-  :: m == NOBODY || session[m].is != commanding -> skip
-  :: m != NOBODY && session[m].is == commanding && AT_TARGET(m, s) ->
+  :: m == NOBODY || !WAITS(m) -> skip
+  :: m != NOBODY && WAITS(m) && AT_TARGET(m, s) ->
     fulfilled = fulfilled | BIT(m);
     session[m].final = 1
   :: else -> session[m].final = 2
   fi
 }
 
+/* For the assertions alone. */
+inline noteRest(s) {
+#if CARRIERS > 1
+  for (i : 0 .. RUNS - 1) {
+    if
+    :: WAITS(i) && session[i].step == s && AT_TARGET(i, s) -> reached = reached | BIT(i)
+    :: else
+    fi
+  };
+  i = 0
+#ifdef DOUBT_WITHOUT_NONCE
+  ;
+  if
+  :: step[s].position == closed -> stood[s] = stood[s] | 1
+  :: step[s].position == opened -> stood[s] = stood[s] | 2
+  :: else
+  fi
+#endif
+#else
+  skip
+#endif
+}
+
 inline rest(s, place) {
   printf("  step %d rests %e, for command %d\n", s, place, step[s].by);
   step[s].position = place;
   step[s].activity = resting;
+  noteRest(s);
   conclude(step[s].by, s);
   conclude(step[s].first, s);
   step[s].by = NOBODY;
@@ -258,6 +299,8 @@ inline undertake(m, s) {
 #endif
 #ifdef NO_SEEN_SET
 #define NEW(m) 1
+#elif defined(SEEN_BY_CARRIER)
+#define NEW(m) (!(seenBy[0] & seenBy[1] & BIT(m)))
 #else
 #define NEW(m) (!(seen & BIT(m)))
 #endif
@@ -278,16 +321,31 @@ inline undertake(m, s) {
 #define LEAVES_A_TRACE(m) (SIGNED(m) && NEW(m) && session[m].epoch == epoch)
 #endif
 
+inline see(m) {
+#ifdef SEEN_BY_CARRIER
+  if
+  :: !(seenBy[0] & BIT(m)) -> carrier = 0
+  :: !(seenBy[1] & BIT(m)) -> carrier = 1
+  fi;
+  printf("  ... by carrier %d\n", carrier);
+  seenBy[carrier] = seenBy[carrier] | BIT(m);
+  carrier = 0
+#else
+  seen = seen | BIT(m)
+#endif
+}
+
 inline judge(m, topic) {
   if
 #ifdef RIDER_BELIEVES_ANY_EPOCH
-  :: session[m].epoch != epoch -> seen = seen | BIT(m); session[m].isRefusedLater = 1
+  :: session[m].epoch != epoch -> see(m); session[m].isRefusedLater = 1
 #endif
   :: else ->
-    seen = seen | BIT(m);
+    see(m);
     if
+    :: true -> refuse(m) /* the challenge is too old, or was voided with one that a refused command used */
     :: !KNOWN(m) -> refuse(m)
-    :: else ->
+    :: KNOWN(m) ->
       good = good & ~BIT(session[m].challenge); /* used up, whatever the command is refused for */
       if
       :: !HERE(m, topic) -> refuse(m)
@@ -490,7 +548,12 @@ end:
       epoch++;
       printf("the controller is started again: epoch %d\n", epoch);
       asked = 0;
+#ifdef SEEN_BY_CARRIER
+      seenBy[0] = 0;
+      seenBy[1] = 0;
+#else
       seen = 0;
+#endif
       seenStops = 0;
       good = 0;
       spent = 0;
@@ -540,6 +603,12 @@ inline command(r, e, q) {
   :: session[r].opens = 1
   fi;
   printf("rider %d sends command %d: open %d, epoch %d, challenge %d\n", r, r, session[r].opens, e, q);
+#if CARRIERS > 1
+  if
+  :: step[session[r].step].activity != moving && AT_TARGET(r, session[r].step) -> reached = reached | BIT(r)
+  :: else
+  fi;
+#endif
   for (i : 0 .. RUNS - 1) {
     if
     :: i != r && session[i].wasSent && DEVICE(i) == DEVICE(r) && session[i].step == session[r].step ->
@@ -600,28 +669,48 @@ proctype Rider(byte r) {
       assert(fulfilled & BIT(r));
       session[r].is = over }
 #endif
-  :: atomic { session[r].is == commanding && session[r].final == 1 ->
+#if CARRIERS > 1
+  :: atomic { session[r].is == commanding && DEVICE(r) == 0 ->
+      printf("rider %d loses the carrier of its command, and asks by the other where the step is\n", r);
+      session[r].is = doubting }
+  /* The controller answers. It names its run, which must be that of the command. */
+  :: atomic { session[r].is == doubting && !session[r].isThere && session[r].epoch == epoch &&
+#ifdef DOUBT_WITHOUT_NONCE
+      (stood[session[r].step] & (session[r].opens -> 2 : 1)) ->
+#else
+      step[session[r].step].activity == resting && AT_TARGET(r, session[r].step) ->
+#endif
+      session[r].isThere = 1 }
+  :: atomic { session[r].is == doubting && session[r].isThere ->
+      printf("rider %d is shown that the step is where it was wanted\n", r);
+      assert(reached & BIT(r));
+      REACHED(10);
+      session[r].is = over }
+#endif
+  :: atomic { WAITS(r) && session[r].final == 1 ->
       printf("rider %d is shown success\n", r);
       assert(fulfilled & BIT(r));
       REACHED(1);
       session[r].is = over }
   /* Nothing is shown to have moved. */
 #ifdef RIDER_BELIEVES_ANY_EPOCH
-  :: atomic { session[r].is == commanding && (session[r].isRefused || session[r].isRefusedLater) ->
+  :: atomic { WAITS(r) && (session[r].isRefused || session[r].isRefusedLater) ->
 #else
-  :: atomic { session[r].is == commanding && session[r].isRefused ->
+  :: atomic { WAITS(r) && session[r].isRefused ->
 #endif
       printf("rider %d is shown a refusal\n", r);
       assert(!(moved & BIT(r)) && !(fulfilled & BIT(r)));
       REACHED(2);
       session[r].is = refused }
   /* The step is shown as one that may have moved: it stands elsewhere, or there was no answer in time. */
-  :: atomic { session[r].is == commanding ->
+  :: atomic { WAITS(r) ->
       printf("rider %d is shown that the step may have moved\n", r);
       session[r].is = over }
   :: atomic { session[r].is == over || session[r].is == refused ->
       session[r].isRefused = 0;
       session[r].final = 0;
+      session[r].isThere = 0;
+      reached = reached & ~BIT(r);
       fulfilled = fulfilled & ~BIT(r);
       ended++;
       break }
@@ -656,6 +745,9 @@ init {
       :: true
       :: step[n].position = opened
       fi;
+#ifdef DOUBT_WITHOUT_NONCE
+      stood[n] = (step[n].position == opened -> 2 : 1);
+#endif
       run Vehicle(n)
     };
     for (n : 0 .. RUNS - 1) { run Rider(n); run Broker(n) };

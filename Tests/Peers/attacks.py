@@ -1351,11 +1351,11 @@ def _newer_challenge(context: Context) -> bytes:
     return second.payload()
 
 
-def _pushed_out(context: Context) -> bytes:
-    bent = draft(context)
-    for _ in range(proto.CHALLENGES_OF_A_DEVICE):
-        context.ask()
-    return bent.payload()
+def _older_after_misdirected(context: Context) -> bytes:
+    """The newer one came on another step's topic."""
+    older, newer = draft(context), draft(context)
+    context.exchange(context.other_step, newer.payload(), False)
+    return older.payload()
 
 
 _built("dynamic tag's reading used again", "stale_proof", _tag_again())
@@ -1377,7 +1377,7 @@ _built("command that would turn another rider's motion round", "busy", _while_an
 _built("command that is older than the one that was obeyed", "expired", _older_after_newer)
 _built("command that is older than one that was refused", "expired", _older_after_refused)
 _built("command with a second challenge, after the first was used", "expired", _newer_challenge)
-_built("challenge after eight later ones", "expired", _pushed_out)
+_built("command that is older than one on another topic", "expired", _older_after_misdirected)
 
 # --- Stops ---
 
@@ -1657,9 +1657,9 @@ def _period_before(context: Context) -> tuple[bytes, bool]:
     return _with_minor(context, context.minor(context.step, -1)), False
 
 
-def _with_seven_more(context: Context) -> bytes:
+def _before_nine_more(context: Context) -> bytes:
     bent = draft(context)
-    for _ in range(proto.CHALLENGES_OF_A_DEVICE - 1):
+    for _ in range(9):
         context.ask()
     return bent.payload()
 
@@ -1698,7 +1698,7 @@ VARIANTS += [
     Variant("minor of the period before", _period_before),
     Variant("minor that is right, after two guesses", _guesses(2)),
     Variant("claims nested 16 deep", _sent(_extend("claims", (), {"ext": {"x": json.loads("[" * 14 + "]" * 14)}}))),
-    Variant("oldest of eight challenges", lambda c: (_with_seven_more(c), False)),
+    Variant("oldest of ten challenges", lambda c: (_before_nine_more(c), False)),
     Variant("padded question", lambda c: (_padded(c, "unknown"), False)),
     Variant("padded move", lambda c: (_padded(c), False)),
     Variant("dynamic tag", lambda c: (_with_uri(c, _uri(c)), False)),

@@ -120,7 +120,7 @@ class Session:
     def publish(self, payload: bytes, retain: bool = False):
         # At QoS 1 a packet that the broker does not like would be sent again after each new connection, for ever.
         qos = 1 if len(payload) <= proto.MAX_COMMAND_BYTES else 0
-        self._client.publish(f"{self.vehicle.topic}/{self.step}/set_position", payload, qos=qos, retain=retain)
+        return self._client.publish(f"{self.vehicle.topic}/{self.step}/set_position", payload, qos=qos, retain=retain)
 
     def next_status(self) -> bytes:
         try:

@@ -208,12 +208,9 @@ class Controller:
         return extensions
 
     def _challenge(self, device: str, step: str, clock: int) -> str:
-        """A new one. The oldest of a device, or of all, makes room for it."""
-        own = [challenge for challenge, (its_device, _, _) in self.challenges.items() if its_device == device]
-        if len(own) >= proto.CHALLENGES_OF_A_DEVICE:
-            del self.challenges[own[0]]
-        elif len(self.challenges) >= proto.CHALLENGES_IN_ALL:
-            del self.challenges[next(iter(self.challenges))]
+        """A new one. None makes room for it but those that are too old."""
+        lifetime = proto.CHALLENGE_LIFETIME_MS
+        self.challenges = {one: given for one, given in self.challenges.items() if clock - given[2] < lifetime}
         challenge = proto.base64url(os.urandom(16))
         self.challenges[challenge] = (device, step, clock)
         return challenge
@@ -266,11 +263,15 @@ class Controller:
             self._check_state(step, clock, claims["position"], device)
 
     def _redeem(self, step, clock, claims, device) -> bool:
-        """Uses up the challenge of a command. If it is good, it voids the device's others for the step."""
+        """Uses up the challenge of a command, and the device's older ones for its step. If it is good, all of them."""
         challenge = claims.get("challenge")
         its_device, its_step, born = self.challenges.get(challenge, (None, None, 0))
         if its_device != device or claims["epoch"] != self.epoch:
             return False
+        given = list(self.challenges)
+        for older in given[: given.index(challenge)]:
+            if self.challenges[older][:2] == (its_device, its_step):
+                del self.challenges[older]
         del self.challenges[challenge]
         self.used.add(challenge)
         is_fresh = its_step == step and clock - born < proto.CHALLENGE_LIFETIME_MS

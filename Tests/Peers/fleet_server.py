@@ -113,6 +113,7 @@ class FleetServer:
     def __init__(self, certificate: Path, issue_access=None, ahead: int = 0):
         self.accounts = {"anna@example.org": "correct horse"}
         self.pending = {}  # email -> (password, code)
+        self.obvious: set[str] = set()  # Passwords that it does not take.
         self.vehicles: list[dict] = []
         self.bookings: dict[str, dict] = {}
         self.grants: dict[str, dict] = {}
@@ -271,6 +272,8 @@ class FleetServer:
             case ("POST", "v1", "accounts"):
                 fields = json.loads(body)
                 assert fields["terms"] == self.terms and len(fields["password"]) >= 8
+                if fields["password"] in self.obvious:
+                    raise Refused(400, "password", "this password is too easy to guess")
                 self.pending[fields["email"]] = (fields["password"], f"{secrets.randbelow(1000000):06}")
                 return 202, {}
             case ("POST", "v1", "accounts", "confirm"):

@@ -12,18 +12,18 @@ import re
 import uuid
 from dataclasses import dataclass
 
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives import cmac
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from pyhpke import AEADId, CipherSuite, KDFId, KEMId, KEMKey, KEMKeyPair, PyHPKEError
 
 MAX_COMMAND_BYTES = 8192
 MAX_JSON_DEPTH = 16
 MAX_NUMBER = 2**53 - 1
 PADDED_SIZES = (2048, 4096)
-CHALLENGES_OF_A_DEVICE, CHALLENGES_IN_ALL = 8, 256
 CHALLENGE_LIFETIME_MS = 10_000
 MAX_DEADLINE_MS = 10_000
 MAX_CODE_BYTES = 2953
@@ -265,7 +265,16 @@ def seal(
     except ValueError as error:
         raise ProtocolError("a controller key of small order") from error
     ciphertext = context.seal(plaintext, aad=protected.encode())
-    return f"{protected}.{base64url(enc)}..{base64url(ciphertext)}.".encode()
+    return Sealed(f"{protected}.{base64url(enc)}..{base64url(ciphertext)}.".encode(), context.export)
+
+
+class Sealed(bytes):
+    """What was encrypted, and what only its sender and its recipient can compute of it."""
+
+    def __new__(cls, text: bytes, export):
+        sealed = super().__new__(cls, text)
+        sealed.export = export
+        return sealed
 
 
 def unseal(controller: X25519PrivateKey, payload: bytes, kind: str = "command") -> str:
@@ -291,12 +300,87 @@ def call_key(controller: X25519PrivateKey, payload: bytes) -> bytes:
     return HPKE.create_recipient_context(enc, hpke_key(controller)).export(b"stepctl call", 32)
 
 
-def call_frame(key: bytes, challenge: bytes, slot: int) -> uuid.UUID:
-    """What the device advertises in a slot (5.1)."""
-    code = bytearray(hmac.digest(key, challenge + slot.to_bytes(8, "big"), "sha256")[:16])
+# --- A link (2.2) ---
+
+LINK_PSM, LINK_PERIOD_S, MAX_FRAME_BYTES, MAX_SDU_BYTES, ANSWER_SIZE = 0xB5, 900, 8702, 1024, 1024
+COMMAND, ANSWER, NOTICE = 1, 2, 3
+
+
+def link_name(controller: X25519PublicKey, unix_time: float) -> uuid.UUID:
+    """The service UUID by which a vehicle is found."""
+    number = int(unix_time // LINK_PERIOD_S).to_bytes(8, "big")
+    return _uuid4(hmac.digest(controller.public_bytes_raw(), b"stepctl link\0" + number, "sha256"))
+
+
+def frame(kind: int, step: str, payload: bytes) -> bytes:
+    rest = bytes([kind, len(step)]) + step.encode() + payload
+    _require(len(rest) <= MAX_FRAME_BYTES, "too long a frame")
+    return len(rest).to_bytes(2, "big") + rest
+
+
+def take_frames(stream: bytearray) -> list[tuple[int, str, bytes]]:
+    """The whole frames at the beginning of the stream, which are removed from it."""
+    frames = []
+    while len(stream) >= 2:
+        length = int.from_bytes(stream[:2], "big")
+        _require(1 <= length <= MAX_FRAME_BYTES, "no length of a frame")
+        if len(stream) < 2 + length:
+            break
+        rest = bytes(stream[2 : 2 + length])
+        del stream[: 2 + length]
+        if rest[0] not in (COMMAND, ANSWER, NOTICE):
+            continue
+        _require(len(rest) >= 2 and len(rest) >= 2 + rest[1], "no step")
+        step = rest[2 : 2 + rest[1]].decode("ascii", errors="replace")
+        _require(step == "" if rest[0] == NOTICE else re.fullmatch("[a-z0-9_-]{1,32}", step), "no step")
+        frames.append((rest[0], step, rest[2 + rest[1] :]))
+    return frames
+
+
+def brief(command: bytes) -> bytes:
+    """A command without what is the same in all of them."""
+    _, enc, _, ciphertext, _ = command.split(b".")
+    return from_base64url(enc.decode()) + from_base64url(ciphertext.decode())
+
+
+def from_brief(controller: X25519PublicKey, payload: bytes) -> bytes:
+    """The compact form again."""
+    header = to_json(envelope_header(controller))
+    return f"{base64url(header)}.{base64url(payload[:32])}..{base64url(payload[32:])}.".encode()
+
+
+def answer_key(controller: X25519PrivateKey, payload: bytes) -> bytes:
+    """The key of the answers to a command: the controller's way."""
+    enc = from_base64url(payload.decode().split(".")[1])
+    return HPKE.create_recipient_context(enc, hpke_key(controller)).export(b"stepctl answer", 32)
+
+
+def seal_answer(key: bytes, status: bytes) -> bytes:
+    salt = os.urandom(16)
+    padded = status.ljust(-(-len(status) // ANSWER_SIZE) * ANSWER_SIZE)
+    return salt + ChaCha20Poly1305(hmac.digest(key, salt, "sha256")).encrypt(bytes(12), padded, None)
+
+
+def open_answer(key: bytes, payload: bytes) -> bytes | None:
+    """None if it answers another command."""
+    try:
+        status = ChaCha20Poly1305(hmac.digest(key, payload[:16], "sha256")).decrypt(bytes(12), payload[16:], None)
+    except (InvalidTag, ValueError):
+        return None
+    _require(len(status) % ANSWER_SIZE == 0, "its size tells what it says")
+    return status
+
+
+def _uuid4(code: bytes) -> uuid.UUID:
+    code = bytearray(code[:16])
     code[6] = code[6] & 0x0F | 0x40
     code[8] = code[8] & 0x3F | 0x80
     return uuid.UUID(bytes=bytes(code))
+
+
+def call_frame(key: bytes, challenge: bytes, slot: int) -> uuid.UUID:
+    """What the device advertises in a slot (5.1)."""
+    return _uuid4(hmac.digest(key, challenge + slot.to_bytes(8, "big"), "sha256"))
 
 
 def call_data(frame: uuid.UUID) -> bytes:

@@ -366,6 +366,15 @@ def test_variant_is_obeyed(variant, bench):
     assert "challenge" in answer or answer["phase"] == "moving"
 
 
+@pytest.mark.parametrize("devices, questions", [(33, 8), (1_000, 1)])
+def test_a_challenge_is_known_for_ten_seconds_whatever_others_ask(devices, questions, bench):
+    payload = attacks.draft(bench.context).payload()
+    for device in range(devices):
+        for _ in range(questions):
+            by(bench, bench.rider(f"rider {device}")).ask()
+    assert bench.answer(payload, False)["phase"] == "moving"
+
+
 # --- Stopping and turning round ---
 
 
@@ -602,3 +611,34 @@ def test_example_is_believed_by_a_controller():
         assert "refusal" not in proto.read_status(status, keys[1].public_key())
         device = values["device-key"]["x"]
         controller.challenges = {values["challenge-claims"]["challenge"]: (device, "left", clock)}
+
+
+# --- A link (2.2) ---
+
+
+def test_frames_in_pieces():
+    frames = [(proto.COMMAND, "left", b"abc"), (proto.NOTICE, "", b"x"), (proto.ANSWER, "left", bytes(8000))]
+    data = b"".join(proto.frame(*each) for each in frames) + b"\0\1\x7f"
+    for size in (1, 3, 1024):
+        stream, read = bytearray(), []
+        for start in range(0, len(data), size):
+            stream += data[start : start + size]
+            read += proto.take_frames(stream)
+        assert read == frames and not stream
+
+
+@pytest.mark.parametrize("data", ["0000", "21ff", "0001" "01", "0002" "0100", "0003" "0105" "6c", "0003" "0301" "61"])
+def test_frames_of_another_form_end_the_link(data):
+    with pytest.raises(proto.ProtocolError):
+        proto.take_frames(bytearray.fromhex(data))
+
+
+def test_an_answer_is_for_the_device_that_asked():
+    controller = X25519PrivateKey.generate()
+    asked, other = (proto.seal(controller.public_key(), b"a question") for _ in range(2))
+    assert proto.from_brief(controller.public_key(), proto.brief(asked)) == asked
+    key = proto.answer_key(controller, asked)
+    assert key == asked.export(b"stepctl answer", 32)
+    sealed = proto.seal_answer(key, b"{}")
+    assert proto.open_answer(key, sealed).strip() == b"{}"
+    assert proto.open_answer(proto.answer_key(controller, other), sealed) is None

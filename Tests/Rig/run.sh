@@ -11,6 +11,7 @@
 #   --as USER         runs the program as somebody else
 #   --timeout N       seconds that all of it may take (60)
 #   --kernel WORD     for the kernel's command line
+#   --kasan           takes the kernel that looks for its own faults, and fails if it found one
 #   --virtual-time    time passes only when nothing has to be done; who waits for the clock without sleeping hangs
 #   --keep FOLDER     keeps what was logged; ctl0.log has each command that the first controller got
 #
@@ -24,12 +25,11 @@ fail() {
   exit 125
 }
 
-[[ -x $built/linux ]] || fail 'there is no kernel: make rig builds it'
-
-scenarios=() controller='' up=1 bus='' before=: as='' timeout=60 keep='' kernel=()
+scenarios=() controller='' up=1 bus='' before=: as='' timeout=60 keep='' kernel=() variant=''
 while (($# > 0)); do
   case $1 in
   --noup) up='' ;;
+  --kasan) variant=kasan/ ;;
   --dbus) bus=1 ;;
   --virtual-time) kernel+=(time-travel=inf-cpu) ;;
   --)
@@ -54,13 +54,17 @@ while (($# > 0)); do
   shift
 done
 (($# > 0)) || fail 'no program is given'
+linux=$built/${variant}linux
+[[ -x $linux ]] || fail "there is no kernel: make rig${variant:+-kasan} builds it"
 if ((${#scenarios[@]} == 0)); then scenarios=("$here/beacons.scn"); fi
 
 # Several of these may run at a time: each sees the old program or the new one.
-if [[ ! $built/beaconctl -nt $here/beaconctl.c ]]; then
-  gcc -O2 -Wall -Wextra -o "$built/beaconctl.$$" "$here/beaconctl.c" -lm || fail 'the controller cannot be built'
-  mv "$built/beaconctl.$$" "$built/beaconctl"
-fi
+for program in beaconctl air; do
+  if [[ ! $built/$program -nt $here/$program.c ]]; then
+    gcc -O2 -Wall -o "$built/$program.$$" "$here/$program.c" -lm || fail "$program cannot be built"
+    mv "$built/$program.$$" "$built/$program"
+  fi
+done
 
 # What goes in and out: a folder of this machine that is /vmout in there.
 folder=$(mktemp -d /tmp/stepctl-rig.XXXXXX)
@@ -125,8 +129,8 @@ chmod +x "$folder/init"
     'if ((${#controllers[@]})); then kill "${controllers[@]}" 2>&3; sleep 0.05; fi'
 } >"$folder/run"
 
-# The kernel's memory is a file in TMPDIR.
-TMPDIR=${TMPDIR:-/tmp} timeout --kill-after 2 "$timeout" "$built/linux" "${kernel[@]}" mem=512M root=/dev/root \
+# What runs in there keeps time: who may give it precedence does. The kernel's memory is a file in TMPDIR.
+TMPDIR=${TMPDIR:-/tmp} nice -n -15 timeout --kill-after 2 "$timeout" "$linux" "${kernel[@]}" mem=512M root=/dev/root \
   rootfstype=hostfs rootflags=/ ro quiet con=null con0=null,fd:1 init="$folder/init" </dev/null >"$folder/console" 2>&1
 ended=$?
 
@@ -141,6 +145,10 @@ else
   echo "run.sh: the kernel failed ($ended)" >&2
   grep --text --max-count 1 'Kernel panic' "$folder/console" >&2
   tail -n 20 "$folder/console" >&2
+fi
+if [[ $variant ]] && grep --text --max-count 40 --after-context 60 'BUG: KASAN' "$folder/dmesg" "$folder/console" >&2; then
+  echo 'run.sh: the kernel has found a fault of its own' >&2
+  status=1
 fi
 if [[ $keep ]]; then
   rm -rf "$keep"

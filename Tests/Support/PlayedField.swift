@@ -38,6 +38,7 @@ package final class PlayedField: TagField {
   package var hasLeft: () -> Void = {}
   package private(set) var commands: [[UInt8]] = []
   package private(set) var rests = 0
+  package private(set) var restarts = 0
   package var interruptsRest: Int?
 
   private var missing = 0
@@ -88,6 +89,11 @@ package final class PlayedField: TagField {
     // After an error a tag has to be selected again.
     isSelected = false
     return .noAnswer
+  }
+
+  package func restart() {
+    restarts += 1
+    isSelected = false
   }
 
   package func rest() throws {
@@ -182,6 +188,9 @@ package final class PlayedType4: PlayedTag {
   private var selected: UInt16?
   /// Whether it acknowledges what is written behind its length, and stays as it is.
   package var ignoresWrites = false
+  /// Where in its message it shows how often it was activated, as eight digits; nil for nowhere.
+  package var counterAt: Int?
+  private var activations = 0
 
   package init(size: Int = 512, uid: UInt8 = 1) {
     file = [UInt8](repeating: 0, count: size)
@@ -201,7 +210,20 @@ package final class PlayedType4: PlayedTag {
       + [UInt8(file.count & 0xFF), 0x00, 0x00]
   }
 
-  package func reset() { selected = nil }
+  package func reset() {
+    selected = nil
+    activations += 1
+  }
+
+  /// The file with the counter in it.
+  private var shown: [UInt8] {
+    guard let counterAt else { return file }
+    var shown = file
+    let digits = Array(String(activations).utf8)
+    shown.replaceSubrange(
+      2 + counterAt..<10 + counterAt, with: Array(repeating: 0x30, count: 8 - digits.count) + digits)
+    return shown
+  }
 
   package func answer(_ command: [UInt8], _ framing: NFCRequest.Framing) -> [UInt8]? {
     let done: [UInt8] = [0x90, 0x00]
@@ -213,7 +235,7 @@ package final class PlayedType4: PlayedTag {
       selected = UInt16(command[5]) << 8 | UInt16(command[6])
       return done
     case 0xB0:
-      let content = selected == 0xE103 ? container : file
+      let content = selected == 0xE103 ? container : shown
       return Array(content.dropFirst(offset).prefix(Int(command[4]))) + done
     case 0xD6 where selected == 0xE104:
       if !ignoresWrites || offset == 0 {

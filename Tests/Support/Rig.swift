@@ -10,7 +10,7 @@ package enum Rig {
   /// Whether this process runs in it.
   package static let isHere = getenv("STEPCTL_IN_RIG") != nil
 
-  /// Runs tests of this program in a kernel of its own.
+  /// Runs tests of this program in a kernel of its own, one after the other: it has one device of each kind.
   ///
   /// - Parameters:
   ///   - filter: which tests, a regular expression.
@@ -19,7 +19,7 @@ package enum Rig {
     shell(
       """
       '\(path)/run.sh' --timeout 300 \(options) -- env STEPCTL_IN_RIG=1 '\(CommandLine.arguments[0])' \
-        --testing-library swift-testing --filter '\(filter)' 2>&1
+        --testing-library swift-testing --no-parallel --filter '\(filter)' 2>&1
       """)
   }
 }

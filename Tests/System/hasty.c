@@ -2,6 +2,7 @@
 //
 // HASTE: how many seconds pass in one. Clocks go on from what they show at the program's start; poll(2) and timers
 // (timerfd_create(2)) wait less.
+// SHIFT: by how many seconds the wall clock is ahead from the start.
 // LEAP: by how many seconds the wall clock is set forward, 2 s after the program's start.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -31,6 +32,8 @@ static long long shown(clockid_t clock) {
   if (!begin[clock]) begin[clock] = now;
   const char *leap = getenv("LEAP");
   long long ahead = leap && clock == CLOCK_REALTIME && now - begin[clock] > 2000000000LL ? atol(leap) * 1000000000LL : 0;
+  const char *shift = getenv("SHIFT");
+  if (shift && clock == CLOCK_REALTIME) ahead += atol(shift) * 1000000000LL;
   return begin[clock] + (now - begin[clock]) * haste() + ahead;
 }
 

@@ -26,6 +26,7 @@ class Servos:
 
     def holds(self, channel: int, pulse: int, period: int = FRAME):
         (self.chip / f"pwm{channel}").mkdir(parents=True, exist_ok=True)
+        (self.chip / "export").touch(0o200)
         for name, value in (("period", period), ("duty_cycle", pulse), ("enable", int(pulse > 0))):
             (self.chip / f"pwm{channel}" / name).write_text(f"{value}\n")
 

@@ -104,6 +104,19 @@ def test_obeys_what_only_looks_odd(variant, vehicle, witness, context):
     assert vehicle.stepd.lives
 
 
+def test_a_crowd_that_asks_takes_nobodys_challenge(vehicle, witness, context):
+    """33 riders, eight questions each."""
+    riders = [context.new_rider() for _ in range(33)]
+    questions = [attacks.draft(rider, "unknown").payload() for rider in riders for _ in range(8)]
+    moving = attacks.draft(context.new_rider())
+    moving.claims["deadline"] += 5_000 - 100  # The latest that is allowed: the crowd takes its time.
+    for question in questions:
+        witness.publish("left", question)
+    asked = {answer["command"] for answer in witness.fence("left") if "challenge" in answer}
+    assert asked >= {proto.digest(question) for question in questions}
+    assert codes(witness.exchange("left", moving.payload())) == [None, None], "moving, then at rest"
+
+
 def test_rubbish_writes_no_lines_of_its_own_into_the_log(vehicle, witness, context):
     """Whoever may publish needs no token for this: the name of a member stands in the reason."""
     time.sleep(1.1)  # One line a second is written of rubbish.
@@ -136,5 +149,5 @@ def test_logs_one_line_a_second_of_a_command_that_is_sent_again(vehicle, witness
     for _ in range(200):
         witness.exchange("left", command)
     log = vehicle.stepd.stderr.read_bytes()[before:].decode()
-    lines = [line for line in log.splitlines() if "refused “mallory”: replayed" in line]
+    lines = [line for line in log.splitlines() if "mallory asked for the status: replayed" in line]
     assert 1 <= len(lines) <= 1 + (time.monotonic() - began)

@@ -21,7 +21,7 @@ from vehicle import Vehicle
 
 PERIOD_S = 2
 # A minor is good for its period and the next: on a busy machine a rider takes that long.
-RIDERS_PERIOD_S = 4
+RIDERS_PERIOD_S = 6
 AT_LEFT = {"left_rider": HERE, "right_rider": AWAY}  # the rider, who hears the vehicle
 
 
@@ -230,7 +230,7 @@ def test_check_asks_the_adapter_how_many_beacons_it_can_be(new_beaming, air):
     air.starts("--sets", 1, **AT_LEFT)
     checked = vehicle.checks()
     assert checked.status == 78
-    assert checked.stderr.startswith("stepd: error: hci0 can send 1 beacon at a time, not 2")
+    assert checked.stderr.startswith("stepd: error: hci0 can send 1 advertisement at a time, not 2")
 
 
 @in_rig
@@ -276,7 +276,9 @@ def test_an_adapter_with_too_few_sets_is_an_error_at_the_start(new_beaming, more
     vehicle.starts_broker()
     ended = vehicle.starts("stepd", STEPD, "--config", vehicle.folder / "stepd.toml").ends()
     assert ended.status == 78
-    assert ended.error == f"{air.radio('left')} can send 1 beacon at a time, not 2; give each step its own adapter"
+    assert ended.error == (
+        f"{air.radio('left')} can send 1 advertisement at a time, not 2: each beacon takes one, and so does [link]; "
+        "use one more adapter")
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,19 @@
 """A broker that is another, is absent, is silent or goes away, and clients that want more than they may."""
 
 import json
+import os
+import pwd
 import re
 import signal
 import socket
 import ssl
+import stat
+import subprocess
 import sys
+import tempfile
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import paho.mqtt.client as mqtt
@@ -16,8 +22,12 @@ from cryptography import x509
 
 import client
 from certificates import reissue
+from manager import Manager
 from peers import Connection, Witness
-from programs import STEPD, Running, can_mount, mounted, wait_until
+from programs import STEPD, can_mount, mounted, wait_until
+from vehicle import free_port
+
+HAS_USER = any(user.pw_name == "mosquitto" for user in pwd.getpwall())
 
 UNSENT = "the vehicle does not answer; nothing was sent that could move a step"
 
@@ -25,6 +35,7 @@ UNSENT = "the vehicle does not answer; nothing was sent that could move a step"
 # --- Another broker ---
 
 
+@pytest.mark.arm64
 def test_a_broker_of_another_authority_is_not_trusted(shared_vehicle, shared_rider, new_vehicle):
     other = new_vehicle("other").rider("alice")
     file = other.file.read_text().replace(f"port = {other.vehicle.port}", f"port = {shared_vehicle.port}")
@@ -62,6 +73,7 @@ def test_a_broker_whose_certificate_is_not_right_is_not_trusted(parked, days, na
 # --- Clients that want more than they may ---
 
 
+@pytest.mark.arm64
 def test_nobody_connects_without_a_certificate(shared_vehicle, shared_rider):
     context = ssl.create_default_context(cafile=shared_rider.folder / "ca.pem")
     with (
@@ -149,10 +161,20 @@ def test_a_broker_that_is_not_there_is_given_up_at_once(parked):
     assert (ended.status, ended.stdout) == (69, "")
 
 
+@pytest.mark.arm64
 def test_a_broker_that_is_not_there_is_named(parked):
     ended = parked.rider("alice").types("status")
     assert ended.error == f"cannot connect to the broker localhost:{parked.port}: Connection refused"
     assert "hint: see whether the vehicle's broker is on" in ended.stderr
+
+
+def test_a_kernel_that_tells_little_of_connections_hinders_none(parked, preloaded):
+    alice, little = parked.rider("alice"), {"LD_PRELOAD": str(preloaded("short"))}
+    refused = alice.types("status", **little)
+    assert (refused.status, refused.stdout) == (69, "") and f"localhost:{parked.port}" in refused.error
+    parked.starts_all()
+    answered = alice.types("status", **little)
+    assert (answered.status, answered.lines) == (0, ["left     closed", "right    closed"])
 
 
 @pytest.mark.skipif(not can_mount(), reason="needs unshare(1) and mount(8), to have another /etc/hosts")
@@ -255,11 +277,18 @@ def test_a_motion_goes_on_without_the_broker_and_is_told_when_it_is_back(parked)
     parked.starts_broker()
     parked.stepd.says("connected to", after=before)
 
-    def kept():
-        with Witness(parked, alice.peer) as witness:
-            return witness.kept()
+    # The new broker keeps nothing until stepd has published: a subscriber who is earlier hears that as it comes.
+    with Witness(parked, alice.peer) as witness:
+        heard = {}
 
-    wait_until(lambda: (kept()["left"]["position"], kept()["left"]["phase"]) == ("open", "idle"), "the open step")
+        def is_told():
+            statement, _ = witness.next_statement()
+            heard[statement["step"]] = statement["position"], statement["phase"]
+            return heard == {"left": ("open", "idle"), "right": ("close", "idle")}
+
+        wait_until(is_told, "the open step")
+    with Witness(parked, alice.peer) as late:
+        assert {step: each["position"] for step, each in late.kept().items()} == {"left": "open", "right": "close"}
     status = alice.types("status")
     assert (status.status, status.lines) == (0, ["left     open", "right    closed"])
     assert parked.motions == [("left", "close", "open")]
@@ -302,24 +331,144 @@ def test_the_broker_keeps_whether_the_controller_is_there(vehicle, alice):
 # --- A broker that was away for long ---
 
 
-def tries(stepd: Running) -> int:
-    """How often it could not connect."""
-    return stepd.stderr.read_text().count("; trying again")
+@pytest.fixture
+def manager(tmp_path):
+    """Who is told of each attempt, and not only of those that are logged."""
+    with closing(Manager(tmp_path)) as manager:
+        yield manager
 
 
-def test_a_controller_tries_every_two_seconds_and_comes_back_as_the_same_client(parked, hasty):
+def tries(manager: Manager) -> int:
+    """How often stepd could not connect since the last time."""
+    return sum(said.startswith("STATUS=") and said.endswith("; trying again") for said in manager.listens(0.05))
+
+
+def test_a_controller_tries_every_two_seconds_and_comes_back_as_the_same_client(parked, hasty, manager):
     parked.starts_broker()
-    parked.starts_stepd(**hasty(4))
+    parked.starts_stepd(NOTIFY_SOCKET=manager.path, **hasty(4))
     names = []
-    for again in range(2):
-        names += re.findall(r"New client connected from .* as (\S+) .*u'controller'", parked.broker.stderr.read_text())
+    for _ in range(2):
+        names += re.findall(r"New client connected from .* as (\S+) .*u'controller:", parked.broker.stderr.read_text())
         parked.broker.kill()
         # Waits that double would be longer than two seconds after four, and than the next dozen.
-        before = parked.stepd.said
-        wait_until(lambda: tries(parked.stepd) >= 12 * (again + 1), "it tries again and again")
+        before, count = parked.stepd.said, 0
+        while count < 12:
+            count += tries(manager)
+            assert parked.stepd.lives
         parked.starts_broker()
         parked.stepd.says("connected to", after=before)
     assert len(names) == 2 and len(set(names)) == 1
+
+
+def test_a_broker_that_is_away_fills_no_log(parked, hasty, manager):
+    """In four minutes it is tried 160 times or more, and there is a line at once, after a second, after three, and so on."""
+    parked.launches_stepd(NOTIFY_SOCKET=manager.path, **hasty(20))
+    count = 0
+    while count < 160:
+        count += tries(manager)
+        assert parked.stepd.lives
+    lines = [line for line in parked.stepd.stderr.read_text().splitlines() if "trying again" in line]
+    refused = f"stepd: cannot connect to the broker localhost:{parked.port}: Connection refused; trying again"
+    assert lines[0] == refused and 5 <= len(lines) <= 9
+    assert all(line.startswith(refused) for line in lines)
+    left_out = [int(number) for line in lines for number in re.findall(r"\((\d+) times since the last such line\)", line)]
+    assert max(left_out) > 20
+    # It is back at once, and says so.
+    parked.starts_broker()
+    parked.stepd.says("connected to")
+
+
+def test_a_broker_that_comes_and_goes_fills_no_log(parked, manager):
+    """It takes each connection, and ends it."""
+    with socket.create_server(("127.0.0.1", parked.port)) as listener:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(parked.folder / "tls/broker.pem", parked.folder / "tls/broker.key")
+        parked.launches_stepd(NOTIFY_SOCKET=manager.path)
+        for _ in range(8):
+            with context.wrap_socket(listener.accept()[0], server_side=True) as client:
+                client.recv(4096)
+                client.sendall(bytes.fromhex("20020000"))
+                client.recv(4096)
+    said = parked.stepd.stderr.read_text()
+    assert 2 <= said.count("trying again") < 8
+    assert said.count("connected to localhost") <= said.count("trying again") + 1
+
+
+# --- A broker that starts ---
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not HAS_USER, reason="needs root, and mosquitto's user")
+class TestAsRoot:
+    """mosquitto, which root starts, becomes a user of its own, and has to read its files as that user."""
+
+    @pytest.fixture
+    def place(self):
+        """A folder that anybody can reach."""
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            yield Path(folder)
+
+    @pytest.fixture
+    def starts(self, stepctl, parked):
+        def start(folder: Path, runs: bool):
+            broker = parked.starts("mosquitto", "mosquitto", "-c", folder / "mosquitto.conf")
+            if runs:
+                broker.says("running")
+                broker.close()
+            else:
+                assert broker.ends().status != 0
+            return broker.stderr.read_text()
+
+        return start
+
+    @pytest.mark.parametrize("way", ["made", "umask"])
+    def test_in_a_folder_that_only_root_may_enter(self, stepctl, place, starts, way):
+        if way == "made":
+            (place / "car").mkdir(0o700)
+        prefix = ("sh", "-c", 'umask 077; exec "$0" "$@"') if way == "umask" else ()
+        made = stepctl("provision", "vehicle", place / "car", "--port", free_port(), prefix=prefix)
+        assert made.status == 0 and "may not" not in made.stderr
+        starts(place / "car", runs=True)
+        # It is let in, and nobody else is.
+        state = (place / "car").stat()
+        assert (stat.S_IMODE(state.st_mode), state.st_gid) == (0o710, pwd.getpwnam("mosquitto").pw_gid)
+
+    def test_below_a_folder_that_only_root_may_enter(self, stepctl, place, starts):
+        """That folder is not the vehicle's, so it stays as it is, and what has to be typed is said."""
+        closed = place / "closed"
+        closed.mkdir(0o700)
+        car, port = closed / "car", free_port()
+        made = stepctl("provision", "vehicle", car, "--port", port)
+        why = f"the broker runs as mosquitto, who may not enter {closed}, and so cannot read {car}/tls/ca.pem"
+        assert made.status == 0 and f"{why}\n" in made.stderr
+        assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+        again = stepctl("provision", "vehicle", closed / "van", "--json").json
+        obstacle = {"user": "mosquitto", "file": f"{closed}/van/tls/ca.pem", "path": str(closed)}
+        assert again["broker_obstacle"] == obstacle
+        starts(car, runs=False)
+
+        assert stepctl("provision", "token", car, "--rider", "alice").status == 0
+        rider = car / "riders/alice/vehicle.toml"
+        examined = stepctl("doctor", "broker", "--vehicle", rider, "--json")
+        (area,) = [area for area in examined.json["areas"] if area["area"] == "broker"]
+        (finding,) = [finding for finding in area["findings"] if finding["subject"] == "files"]
+        assert finding == {"subject": "files", "state": "broken", "text": why, "remedy": f"chmod o+x {closed}"}
+        # What it says, and what provisioning says to type next, is enough.
+        assert f"\n  chmod o+x {closed}\n" in made.stderr
+        subprocess.run(finding["remedy"], shell=True, check=True)
+        starts(car, runs=True)
+
+    def test_a_key_that_is_not_the_brokers_is_named(self, stepctl, place, starts):
+        car = place / "car"
+        assert stepctl("provision", "vehicle", car, "--port", free_port()).status == 0
+        assert stepctl("provision", "token", car, "--rider", "alice").status == 0
+        os.chown(car / "tls/broker.key", 0, 0)
+        starts(car, runs=False)
+        said = stepctl("doctor", "broker", "--vehicle", car / "riders/alice/vehicle.toml").stdout
+        assert f"the broker runs as mosquitto, who may not read {car}/tls/broker.key" in said
+        assert f"type:       chown mosquitto {car}/tls/broker.key" in said
+        subprocess.run(["chown", "mosquitto", car / "tls/broker.key"], check=True)
+        starts(car, runs=True)
 
 
 # --- A broker that lies ---

@@ -65,6 +65,7 @@ def expected(text: str, left: int, right: int) -> str:
 # --- From captures ---
 
 
+@pytest.mark.arm64
 def test_it_finds_the_powers_and_notes_them_in_the_file_and_nothing_else(calibrate, folder):
     record_positions(folder, {"left": -72, "right": -50})
     ended = calibrate("--captures", "heard", "--yes", "--json")
@@ -128,7 +129,7 @@ def test_it_asks_before_it_writes(calibrate, folder, answer, writes):
     record_positions(folder, {"left": -72, "right": -50})
     ended = calibrate("--captures", "heard", input=f"{answer}\n".encode())
     assert ended.status == 0
-    assert "into van.toml? [Y/n]" in ended.stderr
+    assert "into van.toml? (n or s: not now, q: quit) [Y/n]" in ended.stderr
     assert ("wrote van.toml" in ended.lines) is writes
     assert ((folder / "van.toml").read_text() != OWNERS_FILE) is writes
 
@@ -214,6 +215,7 @@ def test_a_torn_capture_and_a_folder_that_is_none_are_told(calibrate, folder):
     assert (folder / "van.toml").read_text() == OWNERS_FILE
 
 
+@pytest.mark.arm64
 def test_random_bytes_in_captures_change_nothing_or_are_refused(calibrate, folder):
     chance = random.Random(2)
     for round_ in range(10):
@@ -331,7 +333,7 @@ def test_a_technician_is_led_through_the_positions(technician, folder):
     technician.is_asked("the right step is stronger by 20 dB: is this its side?\n").is_asked("repeat it").answers("")
     technician.adapter.levels = {}
     technician.is_asked("3 m in front").answers("")
-    technician.is_asked("its beacon was not heard\n").is_asked("repeat it? (n: leave it out) [Y/n]").answers("y")
+    technician.is_asked("its beacon was not heard\n").is_asked("repeat it? (n or s: leave it out, q: quit) [Y/n]").answers("y")
     technician.goes("3", -80)
     technician.leaves_out("3")
     technician.is_asked("write left -70 dBm into ").answers("y")
@@ -349,6 +351,24 @@ def test_a_technician_is_led_through_the_positions(technician, folder):
     assert len(result["steps"][0]["positions"]) == 3
     assert not (folder / "van.toml.calibration").exists()
     assert "  measured_power = -70\n" in (folder / "van.toml").read_text()
+
+
+def test_s_leaves_a_bad_position_out_and_q_ends_it_there(technician, folder):
+    technician.adapter.levels = {}
+    technician.is_asked("1 of 6: ").answers("")
+    technician.is_asked("its beacon was not heard\n").is_asked("repeat it? (n or s: leave it out").answers("s")
+    # Another step that is silent does no harm: the position may stay.
+    technician.is_asked("2 of 6: ")
+    technician.adapter.levels = {1: -60}
+    technician.answers("")
+    technician.is_asked("repeat it? (n: keep it, s: leave it out, q: quit) [y/N]").answers("s")
+    technician.is_asked("3 of 6: ").answers("")
+    technician.is_asked("repeat it? ").answers("q")
+    ended = technician.running.ends()
+    assert ended.status == 1
+    assert ended.objects[-1]["code"] == "failure"
+    assert "2 of 6 positions are kept in " in ended.stderr
+    assert (folder / "van.toml").read_text() == OWNERS_FILE
 
 
 def test_an_interruption_leaves_the_file_untouched(technician, folder):
@@ -373,9 +393,9 @@ def test_a_radio_that_is_lost_can_be_tried_again(stepctl, folder):
     running = stepctl.start(folder / "log", *arguments, stdin=subprocess.PIPE)
     technician = Technician(running, None)
     technician.is_asked("0.3 m in front").answers("")
-    technician.is_asked("cannot connect to h4:unix:").is_asked("try again? [Y/n]").answers("")
+    technician.is_asked("cannot connect to h4:unix:").is_asked("try again? (s: leave it out, q: quit) [Y/n]").answers("")
     technician.is_asked("0.3 m in front").answers("")
-    technician.is_asked("try again? [Y/n]").answers("n")
+    technician.is_asked("try again? (s: leave it out, q: quit) [Y/n]").answers("n")
     ended = running.ends()
     assert ended.status == 69
     assert (folder / "van.toml").read_text() == OWNERS_FILE
@@ -448,7 +468,7 @@ def test_it_listens_until_enough_was_heard_and_says_when_that_is_too_little(star
     technician = starts("--again", seconds=4)
     technician.goes("0.3", -60)
     technician.is_asked("  only ").is_asked(" packets in 2 s: is the beacon on, and is this its step?\n")
-    technician.is_asked("packets were heard, of at least 30\n").is_asked("repeat it? (n: leave it out)").answers("n")
+    technician.is_asked("packets were heard, of at least 30\n").is_asked("repeat it? (n or s: leave it out, q: quit)").answers("n")
     technician.is_asked("2 of 6: ")
     technician.running.signal(signal.SIGTERM)
     assert technician.running.ends().status == -signal.SIGTERM
@@ -492,6 +512,18 @@ def test_on_a_terminal_one_key_answers_and_q_quits_at_any_moment(terminal, folde
     assert terminal.shows_what_is_typed
     assert (folder / "van.toml").read_text() == OWNERS_FILE
     assert not (folder / "van.toml.calibration").exists()
+
+
+def test_on_a_terminal_s_leaves_a_position_out_while_it_listens_too(terminal, folder):
+    terminal.waits_for(b"1 of 6: ")
+    terminal.types(b"\r")
+    terminal.waits_for(b" packets, ")
+    terminal.types(b"s")
+    terminal.waits_for(b"2 of 6: ")
+    terminal.types(b"q")
+    assert terminal.ends() == 1
+    assert b"1 of 6 positions are kept in " in terminal.read()
+    assert terminal.shows_what_is_typed
 
 
 def test_on_a_terminal_s_leaves_a_position_out_and_control_c_ends_it(terminal, folder):

@@ -109,6 +109,7 @@ def refuses(read):
 # --- Codes that are made ---
 
 
+@pytest.mark.arm64
 @pytest.mark.parametrize("level", "LMQH")
 def test_a_picture_is_read_by_others(made, level):
     file = made("left.png", "--step", "left", "--level", level)
@@ -207,6 +208,7 @@ def text_of(file: Path) -> str:
     return subprocess.run(["pdftotext", "-layout", file, "-"], capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.arm64
 @pytest.mark.parametrize(("paper", "size"), [("a4", (210, 297)), ("letter", (215.9, 279.4))])
 def test_a_sheet_has_every_step_in_true_size(made, tmp_path, paper, size):
     file = made("sheet.pdf", "--sheet", "--size", "37", "--paper", paper)
@@ -420,6 +422,7 @@ def test_a_code_that_is_small(finds, width):
     assert finds(pictures.smaller(EASY, width)) == "left"
 
 
+@pytest.mark.arm64
 def test_a_code_that_was_photographed(finds):
     for seed in range(8):
         photograph = pictures.photographed(EASY, seed, tilt=0.15, blur=1.5)
@@ -437,6 +440,7 @@ def test_of_several_codes_the_one_of_a_step_counts(finds):
     assert finds(pictures.side_by_side(*others)) == "left"
 
 
+@pytest.mark.arm64
 @pytest.mark.parametrize(
     "encode",
     [
@@ -508,9 +512,10 @@ def test_a_jpeg_that_was_cut_off_is_damaged_or_shows_what_is_left(refuses, tmp_p
     photograph = pictures.jpeg(pictures.photographed(EASY, 1))
     for keep in (4, 20, 100):
         assert refuses(photograph[:keep]) == (65, f"{tmp_path}/picture: a damaged picture")
-    assert refuses(photograph[: len(photograph) // 8])[0] == 3
+    assert refuses(photograph[: len(photograph) // 8]) == (65, f"{tmp_path}/picture: a damaged picture")
 
 
+@pytest.mark.arm64
 def test_damage_anywhere_ends_in_one_line(read):
     dice = numpy.random.default_rng(4)
     whole = [pictures.png(EASY), pictures.jpeg(EASY)]

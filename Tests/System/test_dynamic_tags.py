@@ -40,6 +40,7 @@ def uris(tag) -> list[str]:
         return found
 
 
+@pytest.mark.arm64
 def test_the_tag_gets_keys_of_its_own_and_says_something_new_each_time(operator, chip):
     ended = operator.provisions()
     assert (ended.status, ended.lines) == (0, [f"set up {DYNAMIC_UID} (NTAG 424 DNA) for the left step"]), ended.stderr
@@ -177,6 +178,7 @@ def test_a_tag_with_poor_contact_is_not_one_with_other_keys(operator, chip):
     assert not chip.faults.armed
 
 
+@pytest.mark.arm64
 def test_the_vehicle_believes_each_reading_once(new_vehicle, chip, tmp_path):
     vehicle = new_vehicle()
     assert TagMaker(vehicle, chip).provisions().status == 0

@@ -127,6 +127,7 @@ def shares(value):
 # --- Figures, against independent programs ---
 
 
+@pytest.mark.arm64
 def test_the_confusion_matrices_are_those_of_scikit_learn_over_what_locate_decides(walk):
     from sklearn.metrics import balanced_accuracy_score, confusion_matrix
 
@@ -183,6 +184,7 @@ def test_intervals_are_wilsons_for_as_many_as_are_independent(walk):
     assert (method["success"]["low"], method["success"]["high"]) == pytest.approx(tuple(expected), abs=1e-4)
 
 
+@pytest.mark.arm64
 def test_the_law_is_the_one_that_scipy_fits(walk):
     import scipy.stats
 
@@ -307,6 +309,18 @@ def test_beacons_that_are_weaker_than_noted_are_told_of_the_whole_site(site):
     site.write()
     remarks = site.evaluate("--json").json["remarks"]
     assert remarks == ["the beacons are 9 dB weaker at 1 m than noted: run `stepctl calibrate`"]
+
+
+@pytest.mark.parametrize(("shadow", "word"), [(-3.6, "weaker"), (-2, None), (3, None), (5.5, "stronger")])
+def test_the_level_at_1_m_is_off_where_it_moves_the_zones(site, shadow, word):
+    for number, distance in enumerate((0.3, 0.3, 0.6, 1.0, 1.0, 2.0, 4.0, 8.0)):
+        site.take(f"P{number}", "left", distance, shadow=shadow, exponent=2)
+    site.write()
+    result = site.evaluate("--json").json
+    assert result["law"]["level_1m_db"] == pytest.approx(shadow, abs=0.5)
+    decibels = round(abs(result["law"]["level_1m_db"]))
+    remark = f"the beacons are {decibels} dB {word} at 1 m than noted: run `stepctl calibrate`"
+    assert result["remarks"] == ([remark] if word else [])
 
 
 def test_a_level_that_does_not_fall_is_no_law_of_this_world(site):
@@ -518,6 +532,7 @@ def test_what_was_typed_has_to_make_sense(walk):
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+@pytest.mark.arm64
 def test_pictures_are_plain_svg_and_the_same_each_time(walk):
     walk.rows = [row.replace("P1,", '"<P1> & co",', 1) if row.startswith("P1,") else row for row in walk.rows]
     (walk.folder / "P1.btsnoop").rename(walk.folder / "<P1> & co.btsnoop")
@@ -539,7 +554,7 @@ def test_pictures_are_plain_svg_and_the_same_each_time(walk):
     for name, root in roots.items():
         assert root.tag == f"{SVG}svg" and root.find(f"{SVG}title").text, name
         assert {child.tag.removeprefix(SVG) for child in root.iter()} <= {
-            "svg", "title", "rect", "text", "path", "polyline", "circle"}
+            "svg", "title", "rect", "text", "path", "polyline", "polygon", "circle"}
         # Nothing is loaded, and nothing runs.
         assert not {key for child in root.iter() for key in child.attrib} & {"href", "src", "style", "onload", "class"}
         width, height = float(root.get("width")), float(root.get("height"))
@@ -564,6 +579,62 @@ def test_pictures_are_plain_svg_and_the_same_each_time(walk):
     residuals = [position["residual_db"] for position in result["positions"]]
     assert np.corrcoef([float(dot.get("cy")) for dot in lower], residuals)[0, 1] == pytest.approx(-1, abs=1e-6)
     assert "P4" in texts["rssi.svg"] and "P5" not in texts["rssi.svg"]
+
+
+def test_the_map_of_many_positions_is_readable_and_shows_the_vehicle(site):
+    steps, places = {"left": (-1.0, 0.0), "right": (1.0, 0.0)}, []
+    for side, outward in (("left", -1), ("right", 1)):
+        for distance in (0.3, 1.0, 2.0, 3.0):
+            for angle in (-40, 0, 40, 0):  # twice straight ahead: in the hand and in a pocket
+                x = outward * (1 + distance * math.cos(math.radians(angle)))
+                places.append((side, x, distance * math.sin(math.radians(angle))))
+    for number, (side, x, y) in enumerate(places):
+        distance = math.hypot(x - steps[side][0], y - steps[side][1])
+        site.take(f"P{number}-pocket", side, round(distance, 2), seconds=3)
+        site.rows[-1] += f",{x:.2f},{y:.2f}"
+    site.write(header="capture,side,distance_m,body,method,x_m,y_m")
+    assert len(places) == 32 and site.evaluate("--plot", "plots").status == 0
+    root = xml.etree.ElementTree.fromstring((site.folder / "plots/map.svg").read_text())
+    texts = [(text.text, float(text.get("x")), float(text.get("y"))) for text in root.iter(f"{SVG}text")
+             if text.get("transform") is None]
+    names = [text for text, *_ in texts]
+    assert "-0" not in names and {"0", "2", "-2"} <= set(names)
+    labels = [text for text in texts if re.fullmatch(r"P\d+-pocket \d+ %|(left|right) step", text[0])]
+    assert len(labels) == 34
+    # A letter is at least half as wide as the font is high.
+    for index, (text, x, y) in enumerate(labels):
+        for other, other_x, other_y in labels[:index]:
+            apart = abs(x - other_x) / (5 * (len(text) + len(other)) / 2), abs(y - other_y) / 10
+            assert max(apart) >= 1, (text, other)
+    (body,) = root.iter(f"{SVG}polygon")
+    corners = [tuple(map(float, corner.split(","))) for corner in body.get("points").split()]
+    squares = [(float(square.get("x")) + 5, float(square.get("y")) + 5) for square in root.iter(f"{SVG}rect")
+               if square.get("width") == "10"]
+    ((left, y), (right, _)) = squares
+    # The steps are at the flanks, 2 m apart, and the front is upward.
+    assert min(x for x, _ in corners) == pytest.approx(left, abs=2)
+    assert max(x for x, _ in corners) == pytest.approx(right, abs=2)
+    assert corners[0][1] > y > corners[2][1]
+    scale = {text.text: float(text.get("x")) for text in root.iter(f"{SVG}text")
+             if text.text in ("2", "-2") and text.get("text-anchor") == "middle"}
+    assert right - left == pytest.approx((scale["2"] - scale["-2"]) / 2, rel=0.05)
+
+
+def test_the_names_of_bad_positions_do_not_cover_one_another(site):
+    for number in range(24):
+        site.take(f"good-{number}", "right", 0.5 + number / 6, seconds=4)
+    for number in range(10):
+        site.take(f"bad-{number}", "left", 1.0 + number / 100, shadow=-16, seconds=4)
+    site.write()
+    assert site.evaluate("--plot", "plots").status == 0
+    root = xml.etree.ElementTree.fromstring((site.folder / "plots/rssi.svg").read_text())
+    labels = [(text.text, float(text.get("x")), float(text.get("y"))) for text in root.iter(f"{SVG}text")
+              if text.text.startswith("bad-")]
+    assert len(labels) >= 8, labels
+    for index, (text, x, y) in enumerate(labels):
+        for other, other_x, other_y in labels[:index]:
+            apart = abs(x - other_x) / (5.5 * (len(text) + len(other)) / 2), abs(y - other_y) / 11
+            assert max(apart) >= 1, (text, other)
 
 
 def test_pictures_replace_their_like_and_leave_other_files(walk):

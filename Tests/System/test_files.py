@@ -258,7 +258,7 @@ def test_a_vehicle_goes_by_its_name(stepctl, file_vehicle, tmp_path):
     mistyped = stepctl("locate", "--vehicle", "roling", **where)
     assert mistyped.status == 66
     assert mistyped.error.startswith('--vehicle: no vehicle "roling": there is no ')
-    assert mistyped.error.endswith('; did you mean "rolling"?')
+    assert mistyped.hint == 'did you mean "rolling"?'
     folder = stepctl("locate", "--radio", radio, "--vehicle", file_vehicle.folder.name, folder=file_vehicle.folder.parent)
     assert folder.status == 0, "the vehicle's own folder"
     shutil.copytree(file_vehicle.folder / "riders/alice", vehicles / "second")
@@ -300,7 +300,8 @@ def test_private_files_are_their_owners_only(file_vehicle):
         for path in file_vehicle.folder.rglob("*")
         if path.is_file() and path.name != "controller.toml"
     }
-    private = {name for name in modes if Path(name).suffix in (".jwk", ".key", ".jwt", ".json")}
+    public = {"broker.json", "rabbitmq/definitions.json"}
+    private = {name for name in modes if Path(name).suffix in (".jwk", ".key", ".jwt", ".json")} - public
     assert private == {
         "keys/encryption.jwk",
         "keys/signing.jwk",
@@ -395,7 +396,9 @@ def test_a_folder_that_was_moved_works_again_when_it_is_relocated(new_vehicle):
     broker = vehicle.starts("mosquitto", "mosquitto", "-c", moved / "mosquitto.conf").ends()
     assert broker.status != 0, "its paths are those of the old place"
     relocated = vehicle.stepctl("provision", "relocate", moved)
-    assert (relocated.status, relocated.stdout, relocated.stderr) == (0, f"rewrote {moved}/mosquitto.conf\n", "")
+    assert (relocated.status, relocated.stdout) == (0, f"rewrote {moved}/mosquitto.conf\n")
+    # For root it is mosquitto's, who cannot enter the folders of tests.
+    assert relocated.stderr == "" or relocated.stderr.startswith("the broker runs as mosquitto, who may not enter ")
     vehicle.prepares_broker()
     vehicle.starts_all()
     opened = vehicle.rider("bob").moves("open", "left")
@@ -420,7 +423,8 @@ def test_provisioning_prints_what_it_made_as_json(stepctl, tmp_path):
     made = stepctl("provision", "vehicle", folder, "--name", "Rolling Chassis", "--topic", "a/b", "--json")
     assert (made.status, made.stderr) == (0, "")
     assert made.json.keys() == {
-        "name", "uuid", "topic", "files", "operator_key", "encryption_key", "signing_key", "certificates_end", "beacons"
+        "name", "uuid", "topic", "files", "operator_key", "encryption_key", "signing_key", "certificates_end", "beacons",
+        "broker_obstacle",
     }  # fmt: skip
     assert (made.json["name"], made.json["topic"]) == ("Rolling Chassis", "a/b")
     assert all(Path(file).is_file() for file in made.json["files"])
@@ -561,7 +565,7 @@ def test_a_journal_that_is_none_or_too_large_is_told_and_ends_with_65(parked):
 def test_a_second_controller_does_not_run_though_the_lock_file_is_removed(vehicle, alice):
     (vehicle.folder / "journal.json.lock").unlink()
     second = vehicle.starts("stepd", STEPD, "--config", vehicle.folder / "stepd.toml").ends()
-    assert (second.status, second.error) == (69, f"{vehicle.folder}/journal.json is in use by another stepd")
+    assert (second.status, second.error) == (69, vehicle.said_to_a_second)
     # The journal is another file after a motion.
     assert alice.moves("open", "left").status == 0
     (vehicle.folder / "journal.json.lock").unlink(missing_ok=True)

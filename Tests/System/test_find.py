@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from captures import VEHICLE_FILE
 from programs import PATIENCE, STEPCTL, wait_until
 
 HASTE = 4
@@ -109,9 +110,8 @@ def test_within_fifteen_metres_another_command_knows_more(find, gpsd):
         # A receiver that was just switched on, and says that it is sure.
         ([tpv(north=40 * (step % 3)) for step in range(40)], "wandering", "GPS has not settled yet; about "),
         ([tpv(eph=120)] * 40, "wandering", "± 120 m"),
-        ([tpv(eph=None)] * 40, "wandering", "GPS has not settled yet; about 120 m\n"),
     ],
-    ids=["no fix", "wandering", "vague", "no accuracy"],
+    ids=["no fix", "wandering", "vague"],
 )
 def test_no_direction_is_told_before(find, gpsd, reports, state, words):
     address = gpsd(reports).address
@@ -122,6 +122,30 @@ def test_no_direction_is_told_before(find, gpsd, reports, state, words):
     told = find(*arguments, "--json")
     assert told.json["state"] == state and told.json["bearing_deg"] is None
     assert told.outcome["outcome"] == "not_located"
+
+
+@pytest.mark.parametrize("errors", [{"eph": None}, {"eph": None, "epx": 0, "epy": 0}, {"eph": None, "status": 8}])
+def test_a_receiver_that_tells_no_accuracy_is_guessed_at(find, gpsd, errors):
+    address = gpsd([tpv(**errors)] * 40).address
+    told = find("--gpsd", address, "--to", place(85, 85), "--json").json
+    assert told["state"] == "settled" and told["accuracy_m"] == 30 and told["accuracy_is_guess"]
+    text = find("--gpsd", address, "--to", place(85, 85)).stdout
+    assert "± 30 m (a guess: the receiver tells no accuracy)" in text
+    assert text.endswith("; your place is simulated\n") == ("status" in errors) == told["simulated"]
+
+
+def test_without_a_receiver_the_place_itself_is_told(find, gpsd, tmp_path):
+    file = tmp_path / "car.toml"
+    file.write_text(f"{VEHICLE_FILE}\n[place]\nlatitude = -33.8568\nlongitude = 151.2153\n")
+    unreachable = find("--gpsd", "localhost:1", "--vehicle", file)
+    link = "https://www.openstreetmap.org/?mlat=-33.85680&mlon=151.21530#map=18/-33.85680/151.21530"
+    lines = ["Rolling Chassis: -33.85680, 151.21530", "geo:-33.85680,151.21530", link]
+    assert (unreachable.status, unreachable.lines) == (69, lines)
+    assert "cannot connect to gpsd at localhost:1" in unreachable.error
+    without = find("--gpsd", gpsd([tpv(mode=1)] * 40).address, "--vehicle", file, "--timeout", "2")
+    assert (without.status, without.lines) == (3, lines)
+    told = find("--gpsd", "localhost:1", "--vehicle", file, "--json").json
+    assert (told["place_geo"], told["place_link"], told["exit"], told["distance_m"]) == (lines[1], link, 69, None)
 
 
 def test_without_a_receiver_it_says_so(find, gpsd):

@@ -16,6 +16,7 @@ import pytest
 from devices import Device
 from fleet_server import Authority, FleetServer, seconds, stamp, unpadded
 from programs import REPOSITORY, STEPCTL, Ended, Stepctl, wait_until
+from test_notices import REVOKED, Operator
 
 EMAIL, PASSWORD = "anna@example.org", "correct horse"
 
@@ -161,7 +162,8 @@ def test_the_code_is_drawn_on_a_terminal_and_control_c_ends_the_wait(rider, serv
     terminal = on_terminal([STEPCTL, "login", server.url, "--ca", rider.ca.file], rows=50, **environment)
     terminal.waits_for(b"It has to show")
     terminal.waits_for("█".encode())
-    terminal.waits_for(b"waiting until somebody confirms it")
+    terminal.waits_for(b"Waiting until somebody confirms it, for 10 min.")
+    terminal.waits_for(b"No account yet? Type your email address: ")
     widest = max(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in terminal.read().decode().splitlines())
     assert widest <= 80
     terminal.types(b"\x03")
@@ -198,6 +200,35 @@ def test_a_login_that_is_refused_leaves_nothing(rider, server):
     assert (wrong.status, wrong.error) == (77, f"{rider.host}: the address or the password is wrong")
     assert rider.fails("whoami") == (77, "you are not logged in")
     assert rider.fails("book", "Rolling Chassis", "--for", "2h", "-y") == (77, "you are not logged in")
+
+
+def test_what_comes_between_does_not_end_the_wait(rider, server):
+    """A busy server, a broken one, and a network that answers in its place."""
+    met = [(429, "1", b"{}"), (503, None, b""), (200, None, b"<html>Welcome to the hotel</html>")]
+
+    def fault(handler, method, path):
+        if path != "/oauth/token" or not met:
+            return False
+        status, retry_after, body = met.pop(0)
+        handler.send_response(status)
+        if retry_after:
+            handler.send_header("Retry-After", retry_after)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+        return True
+
+    server.fault = fault
+    with rider_starts(rider, "login", server.url, "--ca", rider.ca.file) as login:
+        code = re.search(r"[B-Z]{4}-[B-Z]{4}", login.says("It has to show"))[0]
+        login.says(f"{rider.host}: status 429; still waiting")
+        login.says(f"{rider.host}: status 503; still waiting")
+        login.says(f"something else answers in place of {rider.host}; does this network want you to log in to it")
+        server.confirm(code)
+        ended = login.ends(60)
+    assert (ended.status, ended.stdout) == (0, f"logged in at {rider.host} as {EMAIL}\n"), ended
+    assert ended.stderr.count("; still waiting") == 3, "each is said once"
+    rider.notes_secrets()
 
 
 def test_new_terms_are_accepted_before_the_login_goes_on(rider, server, on_terminal):
@@ -332,6 +363,40 @@ def test_two_at_once_do_not_use_one_refresh_token_twice(anna, server):
     assert len(family["old"]) == 1
 
 
+def at_once(rider: Account, *lines: tuple, stdin: bytes = b"") -> list[Ended]:
+    """Several commands at once."""
+    file = rider.home / "typed"
+    file.write_bytes(stdin)
+    with contextlib.ExitStack() as stack:
+        inputs = [stack.enter_context(file.open("rb")) for _ in lines]
+        running = [
+            stack.enter_context(rider_starts(rider, *line, stdin=typed)) for line, typed in zip(lines, inputs, strict=True)
+        ]
+        ended = [each.ends(30) for each in running]
+    rider.notes_secrets()
+    return ended
+
+
+def test_of_several_logins_at_once_all_say_so_and_one_is_kept(rider, server):
+    known = ("--ca", rider.ca.file, "--email", EMAIL)
+    ended = at_once(rider, *[("login", server.url, *known)] * 4, stdin=f"{PASSWORD}\n".encode())
+    assert [each.status for each in ended] == [0] * 4, ended
+    assert {each.stdout for each in ended} == {f"logged in at {rider.host} as {EMAIL}\n"}
+    who = rider.says("whoami")
+    (family,) = server.families.values()
+    assert (who["email"], who["device_key"]) == (EMAIL, family["key"])
+
+
+def test_of_several_bookings_at_once_each_one_is_known_with_its_access(anna, server, car):
+    begins = [stamp(time.time() + hours * 3600)[:16] for hours in (1, 3, 5, 7)]
+    lines = [("book", "Rolling Chassis", "--from", begin, "--for", "1h", "-y", "--json") for begin in begins]
+    ended = at_once(anna, *lines)
+    assert [each.status for each in ended] == [0] * 4, ended
+    kept = json.loads((anna.folder / "bookings.json").read_text())
+    assert {booking["id"] for booking in kept} == {each.json["id"] for each in ended} == set(server.bookings)
+    assert {each.json["vehicle_file"] for each in ended} == {str(anna.home / ".config/stepctl/vehicles/car/vehicle.toml")}
+
+
 def test_a_stolen_refresh_token_ends_the_login_for_both(anna, server):
     """The thief has used it first: the server sees the reuse, and the rider is told to log in."""
     (family,) = server.families.values()
@@ -379,7 +444,7 @@ def test_a_clock_that_is_wrong_does_not_keep_anybody_out(tmp_path, new_server, c
     assert abs(seconds(booking["to"]) - server.now() - 7200) < 60, "two hours from the server's now"
     # Without -y it is said.
     ended = anna("book", "Rolling Chassis", "--for", "2h")
-    assert "clock     this computer's is 3 h behind the server's, which counts" in ended.stderr
+    assert "clock    this computer's is 3 h behind the server's, which counts" in ended.stderr
 
 
 # --- Bookings ---
@@ -418,7 +483,7 @@ def test_from_nothing_to_an_open_step_in_three_commands(rider, server, vehicle, 
 
 
 def test_a_booking_brings_its_access(anna, server, car):
-    ended = anna("book", "rolling chassis", "--for", "2h", "--yes", "--json")
+    ended = anna("book", "rolling-chassis", "--for", "2h", "--yes", "--json")
     assert ended.status == 0, ended
     booking = ended.json
     file = anna.home / ".config/stepctl/vehicles/car/vehicle.toml"
@@ -586,6 +651,186 @@ def test_a_server_that_does_not_renew_keeps_nobody_from_opening(anna, server, en
     assert "the access was not renewed: " in opened.stderr
 
 
+def test_a_stop_does_not_wait_for_access_that_it_does_not_need(anna, server, ending):
+    server.fault = lambda *_: time.sleep(15) or True
+    stopped = anna("stop", STEPCTL_RADIO=ending.radio("left"))
+    assert stopped.status == 0 and len(stopped.lines) == 2, stopped
+    assert server.requests == [], "the token ends soon, and stops a step all the same"
+
+
+# --- Access heals itself ---
+
+
+@pytest.fixture
+def booked(anna, server, vehicle, stepctl):
+    """A vehicle whose access is here, of a booking that is active."""
+    hands_out(server, vehicle, stepctl)
+    assert anna("book", "Rolling Chassis", "--for", "2h", "-y").status == 0
+    server.requests.clear()
+    return vehicle
+
+
+def installed(account: Account) -> Path:
+    """The folder of the only vehicle that a device knows."""
+    (folder,) = account.vehicles.iterdir()
+    return folder
+
+
+def withdraws(vehicle, account: Account):
+    """The operator takes back the token that a device has."""
+    operator = Operator(vehicle)
+    claims = json.loads(unpadded((installed(account) / "token.jwt").read_text().split(".")[1]))
+    operator.tells(operator.notice({"jti": claims["jti"], "until": claims["exp"]}))
+
+
+HEALED = "access   fetched again from the operator's server"
+
+
+@pytest.mark.parametrize("command", ["open", "status", "stop"])
+def test_access_that_was_withdrawn_and_given_back_is_fetched_again(anna, server, booked, command):
+    withdraws(booked, anna)
+    ended = anna(command, STEPCTL_RADIO=booked.radio("left"))
+    assert ended.status == 0 and HEALED in ended.stderr.splitlines(), ended
+    server.requests.clear()
+    again = anna(command, STEPCTL_RADIO=booked.radio("left"))
+    assert again.status == 0 and HEALED not in again.stderr
+    assert server.requests == [], "what the vehicle takes is not fetched"
+
+
+@pytest.mark.parametrize("how", ["lost", "no token", "forged", "no certificate", "no key of the certificate"])
+@pytest.mark.parametrize("command", ["open", "status", "stop"])
+def test_access_that_is_lost_or_damaged_is_fetched_again(anna, server, booked, command, how):
+    folder = installed(anna)
+    token = folder / "token.jwt"
+    text = token.read_text()
+    if how == "lost":
+        token.unlink()
+    elif how == "no token":
+        token.write_text("x\n")
+    elif how == "forged":
+        end = len(text.strip()) - 8
+        token.write_text(text[:end] + ("A" if text[end] != "A" else "B") + text[end + 1 :])
+    elif how == "no certificate":
+        (folder / "rider.pem").unlink()
+    else:
+        (anna.keys / "rider.key").unlink()
+    ended = anna(command, "--vehicle", folder / "vehicle.toml", STEPCTL_RADIO=booked.radio("left"))
+    assert ended.status == 0 and HEALED in ended.stderr.splitlines(), ended
+    assert anna(command, STEPCTL_RADIO=booked.radio("left")).status == 0
+
+
+@pytest.mark.parametrize("how", ["gone", "slow", "refused"])
+def test_a_server_that_gives_no_access_back_costs_two_seconds_at_most(anna, server, booked, how):
+    withdraws(booked, anna)
+    (booking,) = server.bookings.values()
+    if how == "gone":
+        server.close()
+    elif how == "slow":
+        server.fault = lambda *_: time.sleep(15) or True
+    else:
+        booking["state"] = "ended"
+    ended = anna("status", "-v")
+    assert (ended.status, ended.error) == (5, REVOKED)
+    assert ended.seconds < 10 and "the access was not renewed: " in ended.stderr
+    # What to tell the operator is remembered, and nothing of it is secret.
+    (file,) = (anna.home / ".local/state/stepctl").glob("refused.json")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    server.fault = None
+    told = anna.says()
+    assert (told["state"], told["next"]) == ("refused", ["stepctl open"])
+    assert told["tell"].startswith(f"car refused booking {booking['id'][:8]} at ")
+    assert told["refused"]["booking"] == booking["id"]
+    assert any(line.startswith(f"operator tell them: car refused booking {booking['id'][:8]}") for line in anna().lines)
+
+
+def test_a_stop_that_stays_refused_is_told_once_for_each_step(anna, server, booked):
+    withdraws(booked, anna)
+    server.close()
+    ended = anna("stop")
+    assert (ended.status, ended.error) == (5, REVOKED)
+    assert [line.split(": ")[0] for line in ended.stderr.splitlines() if line.startswith("answer ")] == [
+        "answer   left", "answer   right"]
+    objects = anna("stop", "--json").objects
+    assert [(each["step"], each["refusal"]) for each in objects] == [
+        ("left", "token_revoked"), ("right", "token_revoked")]
+
+
+def test_a_refusal_is_forgotten_when_the_vehicle_obeys(anna, server, booked):
+    withdraws(booked, anna)
+    issue, server.issue_access = server.issue_access, lambda *_: "nonsense"
+    assert anna("open", STEPCTL_RADIO=booked.radio("left")).status == 5
+    assert anna.says()["state"] == "refused"
+    server.issue_access = issue
+    assert anna("open", STEPCTL_RADIO=booked.radio("left")).status == 0
+    assert anna.says()["refused"] is None
+    assert not (anna.home / ".local/state/stepctl/refused.json").exists()
+
+
+@pytest.mark.parametrize("command", ["open", "status"])
+def test_a_lost_device_key_is_told_with_what_to_do(anna, server, booked, command):
+    anna.key.unlink()
+    ended = anna(command, STEPCTL_RADIO=booked.radio("left"))
+    assert ended.status == 66 and "device/device.jwk: No such file or directory" in ended.error
+    assert ended.hint.endswith("enroll again (`stepctl enroll --output request`), and tell your operator")
+    assert not anna.key.exists() and server.requests == [], "no other key is made in silence"
+    told = anna.says()
+    assert (told["state"], told["next"], told["device_key"]) == ("key_lost", ["stepctl login"], None)
+
+
+def test_config_show_and_find_mean_the_booked_vehicle_of_several(anna, server, car, new_vehicle):
+    other = new_vehicle("other", "--name", "Van")
+    with open(other.folder / "vehicle.toml", "a") as file:
+        file.write("\n[place]\nlatitude = 48.5\nlongitude = 9.5\n")
+    assert anna("config", "import", other.folder / "vehicle.toml", "--yes").status == 0
+    assert anna("book", "Rolling Chassis", "--for", "2h", "-y").status == 0
+    (booking,) = server.bookings.values()
+    shown = anna("config", "show", "--json").json
+    assert shown["vehicle_file"]["uuid"] == car.uuid
+    assert shown["vehicle"] == {"value": shown["vehicle_file"]["path"], "origin": f"booking {booking['id'][:8]}"}
+    assert f"(booking {booking['id'][:8]})" in anna("config", "show").lines[0]
+    assert anna("config", "show", "Van", "--json").json["vehicle_file"]["uuid"] == other.uuid
+    assert "does not say where the vehicle is" in anna("find").error, "it is not the Van"
+
+
+def test_what_was_booked_elsewhere_is_seen_if_the_server_is_quick(anna, server, car):
+    assert anna.says()["state"] == "not_booked"
+    server.book(EMAIL, {"vehicle": car.uuid, "to": stamp(server.now() + 7200)})
+    told = anna.says()
+    assert (told["state"], len(told["bookings"])) == ("ready", 1)
+    server.requests.clear()
+    assert anna.says()["state"] == "ready" and server.requests == [], "what is known is not asked for"
+
+
+def test_a_slow_server_does_not_keep_stepctl_alone_from_answering(anna, server):
+    server.fault = lambda *_: time.sleep(15) or True
+    ended = anna("--json")
+    assert (ended.status, ended.json["state"]) == (0, "not_booked") and ended.seconds < 8
+
+
+def test_a_vehicle_that_the_operator_removed_is_marked_and_can_be_forgotten(anna, server, car):
+    assert anna("book", "Rolling Chassis", "--for", "2h", "-y").status == 0
+    (line,) = anna("config", "list").lines
+    assert "does not have it" not in line
+    (told,) = anna("config", "list", "--json").objects
+    assert (told["name"], told["uuid"], told["at_server"]) == ("car", car.uuid, True)
+    server.vehicles = []
+    (line,) = anna("config", "list").lines
+    assert line.endswith(f"; {anna.host} does not have it, or has it no longer")
+    forgotten = anna("config", "forget", "car", "-y")
+    assert (forgotten.status, forgotten.lines) == (0, ["car is forgotten"])
+    assert "`stepctl open` fetches its access again" in forgotten.stderr, "its booking goes on"
+    assert list(anna.vehicles.iterdir()) == []
+
+
+def test_a_key_with_a_passphrase_fetches_access_too(anna, server, car):
+    passphrase = anna.home / "passphrase"
+    passphrase.write_text("correct horse battery\n")
+    passphrase.chmod(0o600)
+    assert anna("enroll", "--name", "anna", "--passphrase-file", passphrase).status == 0
+    ended = anna("book", "Rolling Chassis", "--for", "2h", "-y", STEPCTL_PASSPHRASE_FILE=str(passphrase))
+    assert ended.status == 0 and installed(anna).exists(), ended
+
+
 def test_open_does_not_load_libcurl(anna, server, vehicle, stepctl, tmp_path):
     hands_out(server, vehicle, stepctl)
     assert anna("book", "Rolling Chassis", "--for", "2h", "-y").status == 0
@@ -748,6 +993,130 @@ def test_an_account_is_made_confirmed_exported_and_deleted(rider, server, tmp_pa
     gone = rider("account", "delete", input=b"bo@example.org\n")
     assert gone.status == 0 and "bo@example.org" not in server.accounts
     assert not (rider.folder / "login.json").exists()
+
+
+NEW, GOOD = "bo@example.org", "a long password"
+
+
+class Dialogue:
+    """`login` on a terminal, of somebody who has no account."""
+
+    def __init__(self, rider: Account, on_terminal, *arguments):
+        rider.transcript.secrets[GOOD] = "password"
+        self.rider, self.server = rider, rider.server
+        command = [STEPCTL, "login", rider.server.url, *arguments]
+        self.terminal = on_terminal(command, rows=50, HOME=str(rider.home))
+        self.answers = []
+
+    def answers_to(self, question: str, answer: str):
+        self.terminal.waits_for(question.encode())
+        hidden = "assword" in question and "Make" not in question
+        if hidden:
+            wait_until(lambda: not self.terminal.shows_what_is_typed, "the terminal hides what is typed")
+        self.answers.append(question)
+        self.terminal.types(answer.encode() + b"\n")
+
+    def code(self) -> str:
+        """What was mailed."""
+        return wait_until(lambda: self.server.pending.get(NEW), "a mail")[1]
+
+
+def test_from_nothing_with_an_account_in_three_commands_and_six_answers(rider, server, vehicle, stepctl, on_terminal):
+    hands_out(server, vehicle, stepctl)
+    login = Dialogue(rider, on_terminal)
+    login.answers_to("Trust it? [y/N] ", "y")
+    login.answers_to("No account yet? Type your email address: ", NEW)
+    login.answers_to(f"password of {NEW}, or one for a new account: ", GOOD)
+    login.answers_to(f"Make an account for {NEW}, and accept these terms? [y/N] ", "y")
+    assert b"Be kind to the step." in login.terminal.written, "they are shown first"
+    login.answers_to("the code (Enter to stop): ", login.code())
+    assert login.terminal.ends() == 0, login.terminal.written
+    assert f"logged in at {rider.host} as {NEW}".encode() in login.terminal.written
+    assert GOOD.encode() not in login.terminal.written
+    rider.notes_secrets()
+
+    book = on_terminal([STEPCTL, "book", "Rolling Chassis", "--for", "2h"], HOME=str(rider.home))
+    book.waits_for(b"Book it?")
+    book.types(b"\n")
+    assert book.ends() == 0, book.written
+    assert len(login.answers) + 1 == 6
+    opened = rider("open", STEPCTL_RADIO=vehicle.radio("left"))
+    assert (opened.status, opened.stdout) == (0, "the left step is open\n"), opened
+
+
+def test_what_is_wrong_in_the_dialogue_is_asked_again(rider, server, on_terminal):
+    login = Dialogue(rider, on_terminal, "--ca", rider.ca.file)
+    login.answers_to("No account yet? Type your email address: ", "bo")
+    wait_until(lambda: login.terminal.read().count(b"No account yet?") == 2, "that is no address")
+    login.answers_to("No account yet? Type your email address: ", NEW)
+    question = f"password of {NEW}, or one for a new account: "
+    login.answers_to(question, "short")
+    login.terminal.waits_for(b"a password has 8 to 256 bytes")
+    wait_until(lambda: login.terminal.read().count(question.encode()) == 2, "it asks again")
+    assert ("POST", "/device") not in server.requests, "what is too short is not even sent"
+    login.answers_to(question, GOOD)
+    login.answers_to(f"Make an account for {NEW}, and accept these terms? [y/N] ", "y")
+    for wrong, words in (("12345", b"the code has six digits"), ("000000", b"the code is wrong or has expired")):
+        count = login.terminal.read().count(b"the code (Enter to stop): ")
+        login.answers_to("the code (Enter to stop): ", wrong if wrong != login.code() else "000001")
+        login.terminal.waits_for(words)
+        wait_until(lambda: login.terminal.read().count(b"the code (Enter to stop): ") > count, "again")  # noqa: B023
+    code = login.code()
+    login.answers_to("the code (Enter to stop): ", f"{code[:3]} {code[3:]}")
+    assert login.terminal.ends() == 0, login.terminal.written
+    rider.notes_secrets()
+    assert rider.says("whoami")["email"] == NEW
+
+
+def test_a_password_that_the_server_does_not_take_is_asked_again(rider, server, on_terminal):
+    server.obvious = {GOOD}
+    login = Dialogue(rider, on_terminal, "--ca", rider.ca.file, "--email", NEW)
+    login.answers_to(f"password of {NEW}: ", GOOD)
+    login.answers_to(f"Make an account for {NEW}, and accept these terms? [y/N] ", "y")
+    login.terminal.waits_for(b"this password is too easy to guess")
+    rider.transcript.secrets["another password"] = "password"
+    login.answers_to("a new password: ", "another password")
+    login.terminal.waits_for(b"again: ")
+    login.terminal.types(b"another password\n")
+    login.answers_to("the code (Enter to stop): ", login.code())
+    assert login.terminal.ends() == 0, login.terminal.written
+    rider.notes_secrets()
+    assert server.accounts[NEW] == "another password"
+
+
+def test_who_wants_no_account_gets_none(rider, server, on_terminal):
+    login = Dialogue(rider, on_terminal, "--ca", rider.ca.file, "--email", NEW)
+    login.answers_to(f"password of {NEW}: ", GOOD)
+    login.answers_to("Make an account for", "")
+    assert login.terminal.ends() == 77
+    assert b"the address or the password is wrong" in login.terminal.written
+    assert ("POST", "/v1/accounts") not in server.requests
+
+    # Who has no code yet can go on later.
+    later = Dialogue(rider, on_terminal, "--ca", rider.ca.file, "--email", NEW)
+    later.answers_to(f"password of {NEW}: ", GOOD)
+    later.answers_to("Make an account for", "y")
+    later.answers_to("the code (Enter to stop): ", "")
+    assert later.terminal.ends() == 1
+    assert b"the account is not confirmed" in later.terminal.written
+    assert rider("account", "confirm", later.code()).status == 0
+    assert rider("login", "--email", NEW, input=f"{GOOD}\n".encode()).status == 0
+    rider.notes_secrets()
+
+
+def test_who_has_typed_half_an_address_is_logged_in_by_the_browser_all_the_same(rider, server, on_terminal):
+    login = Dialogue(rider, on_terminal, "--ca", rider.ca.file)
+    login.terminal.waits_for(b"No account yet?")
+    login.terminal.types(b"bo@exam")
+    (grant,) = server.grants.values()
+    server.confirm(grant["user_code"])
+    assert login.terminal.ends() == 0, login.terminal.written
+    rider.notes_secrets()
+    assert rider.says("whoami")["email"] == EMAIL
+    # Whoever is known is not offered an account.
+    again = Dialogue(rider, on_terminal)
+    again.terminal.waits_for(b"waiting until somebody confirms it")
+    assert b"No account yet?" not in again.terminal.read()
 
 
 def test_a_short_password_is_not_even_sent(rider, server):

@@ -1,5 +1,6 @@
 """The file that stepd writes for Prometheus' node exporter, read by Prometheus' own parsers."""
 
+import platform
 import shutil
 import signal
 import stat
@@ -8,7 +9,7 @@ import subprocess
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from programs import wait_until
+from programs import STEPCTL, STEPD, wait_until
 
 
 class Metrics:
@@ -64,6 +65,15 @@ def test_they_say_what_happened_and_how_it_stands(metrics):
     vehicle.stepd.signal(signal.SIGTERM)
     assert vehicle.stepd.ends().status == 0
     assert not metrics.file.exists(), "what it says is not true any more"
+
+
+@pytest.mark.parametrize("program", [[STEPD], [STEPCTL], [STEPCTL, "provision"]], ids=["stepd", "stepctl", "operator"])
+def test_the_build_is_the_one_of_every_program(metrics, program):
+    version, *build = subprocess.check_output([*program, "--version"], text=True).splitlines()
+    labels = dict(line.split(" ", 1) for line in build if line.startswith(("commit ", "architecture ")))
+    # As Debian names processors.
+    assert labels["architecture"] == {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
+    metrics.becomes(1, "stepd_build_info", version=version, **labels)
 
 
 @pytest.mark.skipif(not shutil.which("promtool"), reason="promtool (Debian: prometheus) is not installed")

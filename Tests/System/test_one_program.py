@@ -19,7 +19,8 @@ LINES = [
     ["provision", "vehicel"], ["provison"], ["operator", "tokens"], ["traffic", "delay", "--feeed", "x"],
     ["--json", "provision", "token", "nowhere", "--rider", "anna"], ["-q", "operator", "tokens", "nowhere"],
     ["--vehicle", "car", "provision", "token"], ["provision", "--for", "8h", "token", "car"], ["calibrate", "--json", "-x"],
-    ["--help"], ["help"], ["--version"], ["open", "--help"], ["opne"], ["open", "middle"], ["help", "open"],
+    ["--help"], ["help"], ["help", "--all"], ["help", "--all", "traffic"], ["help", "open", "--all"], ["--version"],
+    ["open", "--help"], ["opne"], ["open", "middle"], ["help", "open"],
     ["---completion", "provision", "vehicle", "--", "--servo", "0", "0"],
 ]
 
@@ -60,7 +61,7 @@ def test_a_rider_without_the_other_program_is_told_what_to_install(alone, tmp_pa
 
 
 def test_a_rider_without_it_reads_the_same_list_and_the_same_suggestion(alone, tmp_path):
-    for line in (["--help"], ["provison"], ["--version"], ["open", "--help"]):
+    for line in (["--help"], ["help", "--all"], ["provison"], ["--version"], ["open", "--help"]):
         assert answer(alone, line, tmp_path) == answer(OPERATOR, line, tmp_path)
     status, script, _ = answer(alone, ["--generate-completion-script", "bash"], tmp_path)
     assert status == 0 and "enroll" in script and "rotate" not in script

@@ -119,6 +119,7 @@ def test_text_and_json_of_locate_and_open_say_the_same_of_every_capture(stepctl,
         compared(vehicle.starts_all(), vehicle.rider("alice"), capture)
 
 
+@pytest.mark.arm64
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_text_and_json_of_locate_and_open_say_the_same_of_walks(vehicle, alice, tmp_path, side):
     walk, located = tmp_path / "walk.btsnoop", 0
@@ -163,6 +164,7 @@ def test_a_rider_who_comes_no_nearer_is_told_how_near_it_has_to_be_and_nothing_i
     assert strict.is_unmoved() and strict.published("left") <= 2, "the question alone, and once more when its challenge is old"
 
 
+@pytest.mark.arm64
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_a_walk_to_the_step_ends_in_the_nearest_zone(strict, tmp_path, seed):
     # On the way and until the zone is sure more time passes than the radio is listened to without a rider at a step.
@@ -293,14 +295,17 @@ def test_of_several_known_vehicles_the_one_is_meant_that_can_be_opened(vehicle, 
     assert f"({known}/car/vehicle.toml)" in doctor.stdout, doctor
     bare = stepctl()
     assert bare.status == 0, bare
-    assert [line.split()[1] for line in bare.stdout.splitlines() if line.startswith("vehicle")] == ["car", "van"]
+    assert [line.split()[1] for line in bare.stdout.splitlines() if line.startswith("vehicle")] == ["car"]
+    assert f"({known}/car/vehicle.toml), and 1 more: stepctl config list" in bare.stdout
+    assert [vehicle["state"] for vehicle in stepctl("--json").json["vehicles"]] == ["ready", "no_token"]
     assert f"vehicle  {known}/wreck.toml:1" in bare.stderr
     # Of two nobody knows which is meant.
     other = van.rider("alice")
     (known / "van.toml").unlink()
     (known / "van").symlink_to(other.folder)
     assert stepctl("stop").status == 78
-    assert "stepctl status --vehicle car " in stepctl().stdout
+    told = stepctl("--json").json
+    assert (told["state"], [vehicle["state"] for vehicle in told["vehicles"]]) == ("ready", ["ready", "ready"])
 
 
 def test_where_there_is_no_radio_the_other_ways_are_named(vehicle, alice, tmp_path):
@@ -324,7 +329,7 @@ def test_one_line_changes_while_the_rider_is_led(terminal, vehicle, air):
     assert any("left" in line and line.rstrip("\x1b[K").endswith(" s left") for line in lines), lines
     plain = re.sub(r"\x1b\[[0-9;]*[mK]", "", screen.written.decode())
     chain = [words[0] for line in plain[plain.index("proof") :].splitlines() if (words := line.split())]
-    assert chain == ["proof", "token", "broker", "command", "answer", "answer", "time", "the"], plain
+    assert chain == ["proof", "token", "broker", "command", "answer", "press", "answer", "time", "the"], plain
 
 
 def test_control_c_in_the_middle_ends_it_and_moves_nothing(terminal, vehicle, air):
@@ -339,8 +344,8 @@ def test_control_c_in_the_middle_ends_it_and_moves_nothing(terminal, vehicle, ai
 def test_the_picture_opens_by_itself_and_shows_the_keys(terminal, vehicle, air):
     air.levels = {1: MIDWAY, 2: AWAY}
     screen = terminal("open", "--watch")
-    frame = screen.shows("q quit")
-    assert re.search(r"opens when you are there, \d+ s left   o open   c close   q quit", frame[-1])
+    frame = screen.shows("opens when you are there")
+    assert re.search(r"^ o open   c close   s stop   q quit   opens when you are there, \d+ s left$", frame[-1])
     air.levels = {1: HERE, 2: AWAY}
     assert screen.ends() == 0
     assert screen.written.split(LEAVE)[1].decode().splitlines()[-1] == "the left step is open"
@@ -359,6 +364,101 @@ def test_keys_of_the_picture_open_close_and_quit(terminal, vehicle, air):
     assert screen.ends() == 0
     assert vehicle.motions == [("left", "close", "open"), ("left", "open", "close")]
     assert screen.shows_what_is_typed, "the terminal is as it was"
+
+
+@pytest.fixture
+def slow(parked):
+    """A vehicle whose steps take three seconds."""
+    parked.edit("stepd.toml", travel_s=3, limit_s=10)
+    return parked.starts_all()
+
+
+def at_the_left_step(vehicle, rider, on_terminal, *command):
+    return on_terminal([STEPCTL, *command, "--vehicle", rider.file, "--radio", vehicle.radio("left")])
+
+
+@pytest.mark.parametrize("key", [b"s", b" "], ids=["s", "space"])
+@pytest.mark.parametrize("picture", [(), ("--watch",)], ids=["lines", "picture"])
+def test_a_key_stops_the_step_during_open(slow, on_terminal, picture, key):
+    screen = at_the_left_step(slow, slow.rider("alice"), on_terminal, "open", *picture)
+    slow.wait_for_motions(("left", "close", "open"))
+    began = time.monotonic()
+    screen.types(key)
+    assert screen.ends() == 6
+    assert time.monotonic() - began < 2, "long before the end of the motion"
+    assert b"you stopped the left step: somewhere between open and closed" in screen.written
+    assert screen.shows_what_is_typed, "the terminal is as it was"
+    assert slow.rider("bob").types("status").lines[0] == "left     somewhere between open and closed"
+    assert slow.motions == [("left", "close", "open")]
+
+
+@pytest.mark.parametrize("picture", [(), ("--watch",)], ids=["lines", "picture"])
+def test_a_key_stops_the_step_after_a_long_way_to_it(slow, on_terminal, tmp_path, picture):
+    # The vehicle was asked when the rider set out, and has said nothing since of the other step.
+    walk = captures.heard(slow.uuid, {1: AWAY, 2: AWAY}, seconds=4)
+    walk += captures.heard(slow.uuid, {1: HERE, 2: AWAY}, begin=4, seconds=10)
+    radio = captures.written(tmp_path / "walk", captures.HEADER + walk)
+    screen = on_terminal([STEPCTL, "open", *picture, "--vehicle", slow.rider("alice").file, "--radio", radio])
+    screen.waits_for(b"moving")
+    time.sleep(1)  # The motion takes three.
+    screen.types(b"s")
+    assert screen.ends() == 6
+    assert b"you stopped the left step: somewhere between open and closed" in screen.written
+
+
+def test_a_key_stops_before_a_command_and_then_nothing_moves(terminal, vehicle, air):
+    air.levels = {1: MIDWAY, 2: AWAY}
+    screen = terminal("open")
+    screen.waits_for(b" s left")
+    screen.types(b"s")
+    assert screen.ends() == 3
+    assert b"you stopped it before a command was sent" in screen.written
+    assert vehicle.is_unmoved()
+
+
+def test_a_key_stops_what_another_rider_moves_and_needs_no_place(slow, on_terminal, tmp_path):
+    alice, bob = slow.rider("alice"), slow.rider("bob")
+    with Adapter(tmp_path / "socket", slow.uuid, {1: AWAY, 2: AWAY}) as far:
+        command = [STEPCTL, "locate", "--watch", "--vehicle", bob.file, "--radio", far.radio]
+        screen = on_terminal(command)
+        screen.shows(" left  in ")
+        opening = alice.begins_to_open()
+        screen.shows("sliding")
+        screen.types(b" ")
+        assert opening.ends().status == 6
+        screen.shows("stopped: left held, right in")
+        screen.shows(" held ")
+        screen.types(b"q")
+        assert screen.ends() == 0
+    assert slow.motions == [("left", "close", "open")]
+
+
+def test_a_motion_is_seen_moving_and_the_step_is_seen_out(slow, on_terminal):
+    screen = at_the_left_step(slow, slow.rider("alice"), on_terminal, "open", "--watch")
+    assert screen.ends() == 0, screen.written.decode()
+    text = screen.written.decode()
+    drawn = [frame for frame in text.split("\x1b[H") if "sliding" in frame]
+    assert len(set(drawn)) >= 4, "pictures of the motion differ"
+    assert "out " in text.split("\x1b[H")[-1], "the last picture shows the step out"
+
+
+def test_a_word_that_was_typed_before_stops_nothing(vehicle, alice, on_terminal):
+    screen = on_terminal(["sh", "-c", 'sleep 1; exec "$@"', "sh", STEPCTL, "open", "--vehicle", alice.file,
+                          "--radio", vehicle.radio("left")])
+    screen.types(b"stepctl status\n")
+    assert screen.ends() == 0
+
+
+def test_who_walks_to_the_wrong_side_is_led_to_the_other(terminal, vehicle, air):
+    air.levels = {1: MIDWAY, 2: AWAY}
+    screen = terminal("open", "right", "--watch")
+    screen.shows("go to the right side")
+    air.levels = {1: HERE, 2: AWAY}
+    screen.shows("decided: at the left step")
+    screen.shows("go to the right side")
+    screen.types(b"q")
+    assert screen.ends() == 3
+    assert vehicle.is_unmoved()
 
 
 def test_quitting_before_a_command_moves_nothing_and_gives_the_terminal_back(terminal, vehicle, air):

@@ -26,8 +26,49 @@ import client
 import stepproto as proto
 from devices import granted
 from fleets import Fleet
-from programs import STEPD, wait_until
+from programs import NOBODY, STEPD, wait_until
 from vehicle import free_port
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_another_user_is_told_that_the_folder_is_not_theirs(stepctl, tmp_path):
+    assert stepctl("operator", "init", tmp_path / "fleet").status == 0
+    assert stepctl("provision", "vehicle", tmp_path / "bus", "--operator", tmp_path / "fleet").status == 0
+    for folder in (tmp_path, *tmp_path.parents[:-2]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    ended = stepctl("provision", "token", tmp_path / "fleet/vehicles/bus", "--rider", "anna", prefix=NOBODY)
+    assert ended.status == 77 and ended.error.endswith("Permission denied"), ended
+
+
+def test_a_vehicle_here_is_meant_by_its_own_name(stepctl, tmp_path):
+    car = tmp_path / "car"
+    assert stepctl("provision", "vehicle", car, "--name", "Käfer").status == 0
+    for name in ("Käfer", "kaefer", "car", "./car", "car/vehicle.toml"):
+        assert stepctl("provision", "token", name, "--rider", "anna", "--force", folder=tmp_path).status == 0, name
+        assert stepctl("config", "show", "--vehicle", name, folder=tmp_path).status == 0, name
+        assert stepctl("config", "show", name, folder=tmp_path).lines[-1:] != [], name
+        assert stepctl("operator", "riders", name, folder=tmp_path).lines[0].startswith("anna"), name
+        assert stepctl("operator", "vehicles", "car", name, folder=tmp_path).lines[0].startswith("Käfer: "), name
+    # Two of one name.
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy/vehicle.toml").write_text((car / "vehicle.toml").read_text())
+    ended = stepctl("provision", "token", "Käfer", "--rider", "anna", folder=tmp_path)
+    assert ended.status == 78 and "several are called" in ended.error and "car/vehicle.toml" in ended.hint
+
+
+@pytest.mark.parametrize("command", ["status", "locate", "find", "config show"])
+def test_a_command_without_another_argument_takes_the_vehicle_as_one(stepctl, tmp_path, command):
+    typed = command.split()
+    for name in ("./car", "car"):
+        assert "car" in stepctl(*typed, name, folder=tmp_path).error
+    both = stepctl(*typed, "./car", "--vehicle", "./car", folder=tmp_path)
+    assert (both.status, both.error) == (64, "the vehicle and --vehicle exclude each other")
+
+
+@pytest.mark.parametrize("command", ["open", "close", "stop"])
+def test_a_vehicle_in_the_place_of_a_side_is_told_how_it_is_named(stepctl, command):
+    ended = stepctl(command, "Käfer")
+    assert ended.status == 64 and ended.hint.endswith('"; name a vehicle with --vehicle'), ended
 
 
 def written(tmp_path: Path, text: str, name="access") -> Path:
@@ -44,6 +85,7 @@ def grouped(thumbprint: str) -> str:
 # --- A device that asks ---
 
 
+@pytest.mark.arm64
 def test_from_a_request_to_an_open_step_and_no_private_key_travels(vehicle, stepctl, phone, tmp_path):
     request = phone.asks()
     access = granted(stepctl, vehicle.folder, request, "--for", "2h")
@@ -65,6 +107,7 @@ def base(text: str) -> str:
     return "".join(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode(errors="replace") for part in parts)
 
 
+@pytest.mark.arm64
 def test_a_device_in_python_asks_and_is_answered(vehicle, stepctl, tmp_path):
     """Written from the protocol's page alone: another phone's program."""
     device, key = proto.Ed25519PrivateKey.generate(), ec.generate_private_key(ec.SECP256R1())
@@ -381,6 +424,7 @@ def test_a_broker_whose_access_list_knows_no_operator_is_said(vehicle, stepctl):
     assert ended.status == 69 and "its access list does not let the operator write" in ended.error
 
 
+@pytest.mark.arm64
 def test_keys_change_while_everybody_rides_on(vehicle, stepctl, phone, tmp_path):
     alice = vehicle.rider("alice")
     phone.gets_access(stepctl, vehicle.folder)
@@ -504,7 +548,7 @@ def test_a_vehicle_of_the_same_name_or_uuid_or_topic_does_not_join(fleet, stepct
     none = stepctl("provision", "vehicle", fleet.folder / "new", "--operator", fleet.folder / "car")
     assert (none.status, none.error) == (
         66,
-        f"{fleet.folder}/car is not the folder of an operator of several vehicles",
+        f"{fleet.folder}/car is not an operator's folder: {fleet.folder}/car/operator/token.jwk is missing",
     )
     # A folder elsewhere, of the name of a vehicle that there is.
     same = stepctl("provision", "vehicle", fleet.folder / "elsewhere/car", *operator)
@@ -820,7 +864,8 @@ def test_a_fleets_broker_moves_and_nobody_gets_new_keys(fleet, stepctl, phone, t
     code = stepctl("provision", "qr", "--vehicle", operator / "vehicles/car", "--json").json["codes"][0]["content"]
     assert phone.imports("-", input=code.encode()).status == 0
     assert phone.types("status").status == 0
-    assert stepctl("operator", "move", fleet.folder / "car", "--port", "9").status == 66
+    on_vehicle = stepctl("operator", "move", fleet.folder / "car", "--port", "9")
+    assert on_vehicle.status == 66 and "is not an operator's folder" in on_vehicle.error
 
 
 def test_a_fleets_broker_stays_where_nobody_says_that_it_moves(fleet, stepctl, phone):
@@ -939,11 +984,3 @@ def test_a_revoked_rider_with_a_folder_gets_another_certificate_with_a_new_token
     assert stepctl("provision", "token", vehicle.folder, "--rider", "alice", "--force").status == 0
     assert (alice.folder / "rider.pem").read_bytes() != before
     assert alice.types("status").status == 0
-
-
-def test_a_folder_from_before_there_were_lists_gets_one_with_its_broker(parked, stepctl):
-    (parked.folder / "tls/crl.pem").unlink()
-    assert stepctl("provision", "relocate", parked.folder).status == 0
-    parked.prepares_broker()
-    parked.starts_all()
-    assert parked.rider("alice").types("status").status == 0

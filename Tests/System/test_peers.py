@@ -24,6 +24,7 @@ def python(vehicle, program, *arguments) -> Running:
     return vehicle.starts(f"python-{program.__name__}", sys.executable, Path(program.__file__), *arguments)
 
 
+@pytest.mark.arm64
 def test_a_program_in_python_moves_a_step(vehicle, alice):
     opened = python(vehicle, client, "open", "--vehicle", alice.file, "--step", "left").ends()
     assert (opened.status, opened.json) == (0, {"position": "open", "phase": "idle"})
@@ -36,6 +37,7 @@ def test_a_program_in_python_moves_a_step(vehicle, alice):
     assert vehicle.stepd.lives
 
 
+@pytest.mark.arm64
 def test_a_program_in_python_stops_a_step_that_another_rider_moves(parked):
     parked.edit("stepd.toml", travel_s=4)
     parked.starts_all()
@@ -96,6 +98,7 @@ def test_doctor_sees_how_far_the_vehicle_s_clock_is_off(parked, python_controlle
         assert found["clock"]["remedy"].endswith("timedatectl set-ntp true")
 
 
+@pytest.mark.arm64
 def test_stepctl_believes_a_controller_in_python(parked, python_controller):
     alice = parked.rider("alice")
     python_controller()
@@ -110,6 +113,7 @@ def test_stepctl_believes_a_controller_in_python(parked, python_controller):
     )
 
 
+@pytest.mark.arm64
 @pytest.mark.parametrize("name", ["by another key", "nonce another", "status of earlier", "without its signature"])
 def test_stepctl_sends_no_command_on_the_word_of_a_controller_that_lies(name, parked, python_controller):
     alice = parked.rider("alice")
@@ -356,6 +360,7 @@ def test_every_refusal_is_told(played, code):
     assert ("hint: trying again can help" in ended.stderr) == proto.REFUSALS[code]
 
 
+@pytest.mark.arm64
 def test_a_statement_of_stepd_stands_the_python_librarys_checks(shared_vehicle, shared_rider):
     with Witness(shared_vehicle, shared_rider.peer) as witness:
         kept = witness.kept()

@@ -36,8 +36,8 @@ class RabbitFleet(Fleet):
         variables = ports | {
             "HOME": home,
             "RABBITMQ_NODENAME": "stepctl@localhost",
-            "RABBITMQ_CONFIG_FILE": self.folder / "fleet/rabbitmq.conf",
-            "RABBITMQ_ADVANCED_CONFIG_FILE": self.folder / "fleet/rabbitmq-advanced.config",
+            "RABBITMQ_CONFIG_FILE": self.folder / "fleet/rabbitmq/rabbitmq.conf",
+            "RABBITMQ_ADVANCED_CONFIG_FILE": self.folder / "fleet/rabbitmq/advanced.config",
             "RABBITMQ_CONF_ENV_FILE": "/dev/null",
             "RABBITMQ_ENABLED_PLUGINS_FILE": home / "plugins",
             "RABBITMQ_MNESIA_BASE": home / "mnesia",
@@ -131,7 +131,7 @@ def test_nobody_connects_without_a_certificate_of_the_operators(fleet):
 
 
 def test_its_definitions_name_every_vehicle_and_follow_a_new_one(fleet, stepctl):
-    file = fleet.folder / "fleet/rabbitmq-definitions.json"
+    file = fleet.folder / "fleet/rabbitmq/definitions.json"
     users = {user["name"] for user in json.loads(file.read_text())["users"]}
     roles = ("rider", "watcher", "controller")
     assert users == {f"{role}:{fleet.uuid(name)}" for role in roles for name in ("car", "van")} | {

@@ -51,8 +51,15 @@ def scan(stepctl, tmp_path):
         (b"", "it is empty"),
         (b"rubbish" * 100, "it does not begin with `btsnoop`"),
         (b"BTSNOOP\0" + HEADER[8:], "it does not begin with `btsnoop`"),
-        (b"\xd4\xc3\xb2\xa1" + bytes(100), "it is pcap, which `editcap -F btsnoop` can convert"),
-        (b"\x0a\x0d\x0d\x0a" + bytes(100), "it is pcapng, which `editcap -F btsnoop` can convert"),
+        (
+            struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 201) + bytes(100),
+            "it is pcap of link type 201 (Bluetooth HCI H4 with directions), which `editcap -F btsnoop` converts",
+        ),
+        (
+            struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 251) + bytes(100),
+            "it is pcap of link type 251 (Bluetooth LE link layer); only the types 187, 201, 254 can be converted",
+        ),
+        (b"\x0a\x0d\x0d\x0a" + bytes(100), "it is pcapng"),
         (b"\x1f\x8b" + bytes(100), "it is gzip"),
         (b"btsnoop\0" + struct.pack(">II", 2, 1002), "its version is 2, and only version 1 is known"),
         (
@@ -60,7 +67,7 @@ def scan(stepctl, tmp_path):
             "its data link type is 1003; only 1001 (HCI), 1002 (H4) and 2001 (Linux monitor) are known",
         ),
     ],
-    ids=["empty", "rubbish", "other magic", "pcap", "pcapng", "gzip", "version 2", "data link 1003"],
+    ids=["empty", "rubbish", "other magic", "pcap", "a sniffer's", "pcapng", "gzip", "version 2", "data link 1003"],
 )
 def test_a_file_that_is_no_capture_is_told(scan, locate, content, fault):
     for program in (scan, locate):
@@ -135,6 +142,74 @@ def test_an_rssi_that_is_not_available_is_null(scan, locate):
     assert [line["rssi_dbm"] for line in scan(capture).objects[:4]] == [None, None, None, HERE]
     (left, _) = locate(capture).json["steps"]
     assert (left["rssi_dbm"], left["packets"]) == (HERE, 5)
+
+
+# --- Beacons as they are sold ---
+
+
+def extended(data: bytes, rssi: int) -> bytes:
+    """An H4 packet: an LE Extended Advertising Report event (Core 5.4, Vol 4, Part E, 7.7.65.13)."""
+    head = bytes([0x0D, 1, 0x00, 0x00, 0x01, 1, 2, 3, 4, 5, 0xC6, 0x01, 0x01, 0xFF, 127]) + struct.pack("b", rssi)
+    return captures.event(head + bytes(9) + bytes([len(data)]) + data)
+
+
+def longer(data: bytes, count: int) -> bytes:
+    """An iBeacon without Flags and with so many bytes behind its measured power."""
+    beacon = data[3:]
+    return bytes([beacon[0] + count]) + beacon[1:] + b"\x64" * count
+
+
+def test_beacons_with_bytes_behind_the_power_are_heard(scan, locate):
+    beacon = captures.frame(VEHICLE, 1)
+    packets = [reports(longer(beacon, count), HERE, 1) for count in range(5)]
+    packets += [extended(longer(beacon, count), HERE) for count in range(6)]
+    # Shorter than a beacon, and longer than the data.
+    packets += [reports(bytes([length]) + beacon[4:], HERE, 1) for length in (0x19, 0x1B, 0x1F)]
+    ended = scan(HEADER + b"".join(record(packet, number / 10) for number, packet in enumerate(packets)))
+    assert (ended.status, ended.stderr, len(ended.lines)) == (0, "", 11)
+    assert {(line["uuid"], line["major"], line["measured_power_dbm"]) for line in ended.objects} == {(VEHICLE, 1, -59)}
+    left, right = reports(longer(beacon, 4), HERE, 1), reports(longer(captures.frame(VEHICLE, 2), 1), AWAY, 2)
+    located = locate(HEADER + b"".join(record(left, tick / 10) + record(right, tick / 10) for tick in range(20)))
+    assert (located.status, located.json["step"]) == (0, "left")
+
+
+def test_a_second_beacon_in_an_advertisement_is_heard(scan, locate):
+    stranger = captures.frame(STRANGER, 1)
+    packets = [
+        extended(stranger + captures.frame(VEHICLE, major)[3:], rssi) for major, rssi in ((1, HERE), (2, AWAY))
+    ]
+    capture = HEADER + b"".join(record(packet, tick / 10) for tick in range(20) for packet in packets)
+    assert [line["uuid"] for line in scan(capture).objects[:4]] == [STRANGER, VEHICLE] * 2
+    located = locate(capture)
+    assert (located.status, located.json["step"]) == (0, "left")
+
+
+def sent(*beacons) -> bytes:
+    """A capture of beacons at 10 Hz: major, RSSI, and what makes the address of each frame."""
+    return HEADER + b"".join(
+        record(reports(captures.frame(VEHICLE, major), rssi, address(tick)), tick / 10 + number / 100)
+        for tick in range(100)
+        for number, (major, rssi, address) in enumerate(beacons)
+    )
+
+
+def test_a_spare_beacon_of_the_other_step_decides_nothing_and_that_is_told(locate):
+    true = [(1, AWAY, lambda tick: 1), (2, -62, lambda tick: 2)]
+    assert locate(sent(*true)).json["step"] == "right"
+    for address in (lambda tick: 9, lambda tick: 10 + tick, lambda tick: 10 + tick // 10):
+        ended = locate(sent(*true, (1, -48, address)))
+        assert (ended.status, ended.json["located"], ended.json["step"]) == (3, False, None)
+        assert ended.stderr == "hint: two beacons send as the left step: remove one\n"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [lambda tick: tick, lambda tick: tick // 10, lambda tick: tick % 2, lambda tick: tick // 10 % 2],
+    ids=["each frame", "each second", "in turn", "back and forth"],
+)
+def test_a_beacon_whose_address_changes_locates(locate, address):
+    ended = locate(sent((1, HERE, address), (2, AWAY, lambda tick: 1 - address(tick) % 2)))
+    assert (ended.status, ended.json["step"]) == (0, "left")
 
 
 # --- Files that cannot be read ---

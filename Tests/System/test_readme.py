@@ -4,11 +4,12 @@ import os
 import re
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
 
-from programs import REPOSITORY, STEPCTL, can_mount
+from programs import REPOSITORY, STEPCTL, can_mount, wait_until
 
 PAGE = (REPOSITORY / "README.md").read_text()
 
@@ -20,7 +21,7 @@ def blocks(heading: str) -> list[str]:
 
 
 def test_it_is_short_and_says_where_everything_is():
-    assert len(PAGE.splitlines()) < 200
+    assert len(PAGE.splitlines()) < 160
     linked = re.findall(r"\]\(([^):]+)\)", PAGE)
     assert all((REPOSITORY / place).exists() for place in linked)
 
@@ -35,8 +36,7 @@ def open_folder():
 
 @pytest.mark.skipif(not can_mount(), reason="this container allows no namespaces")
 def test_the_tour_runs_as_typed(stepctl, open_folder):
-    # What asks a server is tested with the server.
-    build, ride, hand_over, tags, _ = blocks("Five minutes")
+    build, ride, hand_over, tags = blocks("Five minutes")
     assert "make" in build and "--nfc" in tags
     # It is built already.
     build = "\n".join(line for line in build.splitlines() if not line.startswith("make"))
@@ -62,6 +62,19 @@ def test_what_the_tour_makes_is_not_committed():
     for place in ("car/operator/token.jwk", "car/tls/ca.pem", "request", "access", "walk.btsnoop"):
         ignored = subprocess.run(["git", "check-ignore", "-q", place], cwd=REPOSITORY)
         assert ignored.returncode == 0, place
+
+
+def test_a_newcomer_sees_a_step_open_with_one_command(on_terminal):
+    terminal = on_terminal([REPOSITORY / "Tests/Demo/try.sh", STEPCTL.parent])
+    began = time.monotonic()
+    terminal.shows("Rolling Chassis")
+    assert time.monotonic() - began < 5, "the picture is there at once"
+    # A walk takes its time.
+    wait_until(lambda: "sliding" in "\n".join(terminal.frame), "the step slides", patience=30)
+    terminal.waits_for(b"the left step is open")
+    terminal.waits_for(b"alice$ ")
+    terminal.types(b"exit\n")
+    assert terminal.ends() == 0
 
 
 def test_a_newcomer_opens_a_step_with_two_commands(stepctl):

@@ -334,14 +334,31 @@ def test_a_watch_under_nohup_outlives_its_terminal(vehicle, alice):
     assert watch.ends().status == -signal.SIGTERM
 
 
-def test_a_watch_that_loses_its_broker_says_so(vehicle, alice):
+def test_a_watch_that_loses_its_broker_says_so_and_connects_again(vehicle, alice):
     watch = alice.starts("status", "--watch")
     watch.says("right", file=watch.stdout)
     vehicle.broker.kill()
+    watch.says(f"the connection to the broker localhost:{vehicle.port} was lost; connecting again")
+    watch.says("left     no answer since ", file=watch.stdout)
+    before = watch.said
+    time.sleep(2.5)
+    assert watch.said == before, "it is said once"
+    vehicle.starts_broker()
+    wait_until(lambda: watch.stdout.read_text().count("left     closed") == 2, "the left step again")
+    assert alice.moves("open", "left").status == 0
+    watch.says("left     open", file=watch.stdout)
+    watch.signal(signal.SIGINT)
     ended = watch.ends()
-    assert (ended.status, len(ended.lines)) == (69, 2)
-    assert ended.error == f"the connection to the broker localhost:{vehicle.port} was lost"
-    assert vehicle.stepd.lives
+    assert (ended.status, "error" in ended.stderr) == (-signal.SIGINT, False)
+
+
+def test_control_c_ends_a_watch_that_waits_for_its_broker(vehicle, alice):
+    watch = alice.starts("status", "--watch")
+    watch.says("right", file=watch.stdout)
+    vehicle.broker.kill()
+    watch.says("connecting again")
+    watch.signal(signal.SIGINT)
+    assert watch.ends(3).status == -signal.SIGINT
 
 
 def test_a_vehicle_that_is_gone_is_said_to_have_answered_last_when_it_did(vehicle, tmp_path):

@@ -1,6 +1,7 @@
 """`scan` on a terminal: a table in place, and lines everywhere else."""
 
 import signal
+import time
 
 import pytest
 
@@ -83,10 +84,14 @@ def test_lines_stay_lines(scan, arguments, variables):
     assert b"\x1b" not in terminal.written and terminal.written.count(b"\n") > 1
 
 
-def test_a_recording_is_printed_in_lines_for_it_is_over_in_a_moment(scan, tmp_path):
-    terminal = scan(radio=captures.written(tmp_path / "capture", captures.at_the_left(VEHICLE)))
+def test_a_recording_is_drawn_in_its_own_time_and_printed_at_once_where_nobody_looks(scan, stepctl, tmp_path):
+    radio = captures.written(tmp_path / "capture", captures.at_the_left(VEHICLE))
+    began = time.monotonic()
+    terminal = scan(radio=radio)
+    terminal.shows("2 beacons")
     assert terminal.ends() == 0
-    assert b"\x1b" not in terminal.written and terminal.written.count(b"\n") == 40
+    assert time.monotonic() - began > 1.7
+    assert len(stepctl("scan", "--radio", radio).lines) == 40
 
 
 def test_a_line_has_80_columns_at_most_whatever_the_beacon_sends(stepctl, tmp_path):

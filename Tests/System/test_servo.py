@@ -236,16 +236,21 @@ def test_the_test_tells_what_the_switches_see(bench):
 # --- stepd ---
 
 
+def test_a_mistake_is_told_before_anything_is_explained(bench, on_terminal):
+    screen = on_terminal([STEPD, "--config", bench.file, "--servo", "lft"])
+    assert screen.ends() == 64
+    said = screen.read().decode()
+    assert "the vehicle has no step lft: it has left, right" in said and "The step will move" not in said
+
+
 def test_it_never_fights_a_running_stepd(bench):
     vehicle = bench.vehicle
     bench.holds(0, 0)
     vehicle.starts_all()
     output, errors = bench.types("find\n", status=69)
     assert output == []
-    assert errors == (
-        f"stepd: error: stepd runs and has the servos: it uses {vehicle.folder}/journal.json\n"
-        "hint: stop it first: `systemctl stop stepd`\n"
-    )
+    hint = f"hint: end it first: `systemctl stop stepd`, or `kill {vehicle.stepd.process.pid}`"
+    assert errors == f"stepd: error: {vehicle.said_to_a_second}\n{hint}\n"
     assert bench.pulses == []
     vehicle.stepd.close()
     running = bench.starts()
@@ -280,6 +285,7 @@ def test_a_channel_that_is_not_there_is_told(bench):
     for name in ("period", "duty_cycle", "enable"):
         (bench.chip / "pwm0" / name).unlink()
     (bench.chip / "pwm0").rmdir()
+    (bench.chip / "export").unlink()
     _, errors = bench.types("1600\n", status=1)
     assert errors == f"stepd: error: cannot open {bench.chip}/export: No such file or directory\n"
 

@@ -74,7 +74,7 @@ def test_a_disk_that_hangs_refuses_within_a_second_and_nothing_moves_later(rig):
     rig.vehicle.wait_for_command("left", after=before)
     wait_until(lambda: rig.vehicle.published("left", after=before) >= 2, "the command")
     began = time.monotonic()
-    rig.vehicle.stepd.says("refused “alice”: unavailable")
+    rig.vehicle.stepd.says("alice asked to open: unavailable")
     seconds = time.monotonic() - began
     print(f"refused after {seconds:.2f} s")
     assert seconds < 1.3

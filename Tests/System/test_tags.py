@@ -59,6 +59,7 @@ def starts(stepctl, file_vehicle, chip, tmp_path):
 # Writing.
 
 
+@pytest.mark.arm64
 @pytest.mark.parametrize("model", ["ntag213", "ntag215", "ntag216", "ntag203"])
 def test_another_program_reads_the_text_that_was_written(model, provision, chip, file_vehicle):
     chip.place(Type2(model))
@@ -71,6 +72,7 @@ def test_another_program_reads_the_text_that_was_written(model, provision, chip,
     assert (record.type, record.language, record.text) == ("urn:nfc:wkt:T", "en", label(file_vehicle, "left"))
 
 
+@pytest.mark.arm64
 def test_libnfc_reads_the_pages_that_were_written(provision, chip, tmp_path):
     assert provision().status == 0
     dump = tmp_path / "dump"
@@ -120,9 +122,74 @@ def test_what_else_a_tag_holds_stays_unless_told(provision, chip, file_vehicle):
     written(chip.tag, ndef.TextRecord(label(file_vehicle, "right")), *others)
     assert provision().status == 0
     assert records(chip.tag) == [ndef.TextRecord(label(file_vehicle, "left")), *others]
-    assert provision("--replace-all").status == 0
+    assert provision("--replace-all").lines[-1] == "gave up 2 other records"
     assert texts(chip.tag) == [label(file_vehicle, "left")]
     assert chip.tag.memory[16:21].hex() == "0103a00c34", "the lock control TLV stays in any case"
+
+
+IN_USE = (
+    "the tag is not formatted, but {} of it hold data, perhaps another system's; nothing was written",
+    "use another tag; --replace-all gives up the data, and formats the tag for ever",
+)
+UNKNOWN_CHIP = "the tag's chip is not known, so it can be neither formatted nor locked"
+# What is told of a card that three pages of are in use, and the last page for data.
+OTHERS_CARDS = {
+    "ntag213": (IN_USE[0].format("3 pages"), 39),
+    "ntag215": (IN_USE[0].format("3 pages"), 129),
+    "ntag216": (IN_USE[0].format("3 pages"), 225),
+    "ultralight-ev1-48": (IN_USE[0].format("3 pages"), 15),
+    "ultralight-ev1-128": (IN_USE[0].format("3 pages"), 35),
+    "ultralight": (UNKNOWN_CHIP, 15),
+    "ultralight-c": (UNKNOWN_CHIP, 39),
+}
+
+
+def of_another_system(model: str, first: int, container: bytes = bytes(4)) -> Type2:
+    """A card without a container, which another system uses from this page on."""
+    tag = Type2(model)
+    tag.memory[12 : 16 + len(tag.model.content)] = container + bytes(len(tag.model.content))
+    tag.memory[first * 4 : first * 4 + 12] = bytes.fromhex("0000000c 7a696f6e 43000000")
+    tag.reset()
+    return tag
+
+
+@pytest.mark.parametrize("model", OTHERS_CARDS)
+def test_a_card_of_another_system_is_left_as_it_is_whichever_pages_it_uses(model, provision, chip):
+    reason, last = OTHERS_CARDS[model]
+    # One-time bits that the container has as well are another system's too.
+    used = [(4, bytes(4)), (last - 2, bytes(4))] + [(7, bytes.fromhex("e0000000"))] * (reason != UNKNOWN_CHIP)
+    for first, container in used:
+        tag = of_another_system(model, first, container)
+        before = tag.content()
+        chip.place(tag)
+        chip.zero()
+        for arguments in ((), ("--dry-run",), ("--lock", "--yes"))[: 3 if first == 4 else 1]:
+            ended = provision(*arguments)
+            assert (ended.status, ended.error) == (65, reason)
+            assert reason == UNKNOWN_CHIP or ended.hint == IN_USE[1]
+        assert chip.counts()["writes"] == 0 and tag.content() == before
+    ended = provision("--batch", "--count", "1", "--timeout", "0.1")
+    (row,) = rows(ended.stdout)
+    assert (ended.status, row["outcome"], row["reason"]) == (65, "failed", reason)
+    assert chip.counts()["writes"] == 0 and tag.content() == before
+
+
+@pytest.mark.parametrize("model", ["ntag213", "ntag215", "ntag216", "ultralight-ev1-128"])
+def test_what_is_given_up_of_another_systems_card_is_told(model, provision, chip, file_vehicle):
+    tag = of_another_system(model, 20)
+    chip.place(tag)
+    told = provision("--replace-all", "--dry-run")
+    assert told.lines[-1] == "would give up 3 pages of other data" and chip.counts()["writes"] == 0
+    ended = provision("--replace-all", "--json")
+    assert (ended.status, ended.json["given_up"]) == (0, "3 pages of other data")
+    assert texts(tag) == [label(file_vehicle, "left")]
+
+
+def test_an_ultralight_ev1_that_was_never_formatted_is(provision, chip, file_vehicle):
+    chip.place(Type2("ultralight-ev1-128"))
+    ended = provision("--json")
+    assert (ended.status, ended.json["chip"], ended.json["given_up"]) == (0, "MIFARE Ultralight EV1 128", None)
+    assert texts(chip.tag) == [label(file_vehicle, "left")]
 
 
 @pytest.mark.parametrize("tag", [Type2("ntag213"), Type4()], ids=["type-2", "type-4"])
@@ -161,6 +228,7 @@ def test_other_records_that_leave_no_room_are_given_up_when_told(tag, provision,
     assert texts(chip.tag) == [label(file_vehicle, "left")]
 
 
+@pytest.mark.arm64
 def test_a_type_4_tag_is_written_too(provision, chip, file_vehicle):
     chip.place(Type4())
     message = b"".join(ndef.message_encoder([ndef.TextRecord(label(file_vehicle, "left"))]))
@@ -309,20 +377,33 @@ def test_a_mirror_matters_where_the_name_is_and_nowhere_else(model, what, provis
             assert bytes(tag.memory) == before
 
 
-CHANGING = "the tag gives another message at each reading, so it would overwrite the step's name; nothing was written"
+CHANGING = (
+    "the tag is a dynamic one of another system: it makes another message each time, with a counter or a code, and "
+    "would overwrite the step's name; nothing was written"
+)
 SHOWS_UID = "the tag's message has its UID, which the tag may show in place of the step's name; nothing was written"
 
 
 class Mirroring(Type4):
-    """A Type 4 tag other than NTAG 424 DNA with such a function, as a DESFire EV3."""
+    """A Type 4 tag other than NTAG 424 DNA with such a function, as a DESFire EV3. `counts` is what it counts: readings,
+    activations, or how often it got power; empty for one that shows its UID."""
 
-    def __init__(self, image: bytes, *, counts: bool):
+    def __init__(self, image: bytes, *, counts: str):
+        self.counts, self.count = "", 0
         super().__init__(bytes.fromhex(UID), image)
-        self.counts, self.count, self.at = counts, 0, image.index(b"?u=") + 3
+        self.counts, self.at = counts, image.index(b"?u=") + 3
+
+    def field_off(self):
+        super().field_off()
+        self.count += self.counts == "power"
+
+    def reset(self):
+        super().reset()
+        self.count += self.counts == "activations"
 
     def read(self, offset: int, length: int) -> bytes:
         stored = bytes(self.ndef)
-        self.count += self._file == 0xE104 and offset == 0
+        self.count += self.counts == "readings" and self._file == 0xE104 and offset == 0
         digits = b"%014X" % self.count if self.counts else UID.encode()
         self.ndef[self.at : self.at + 14] = digits
         try:
@@ -339,8 +420,9 @@ def sized(message: bytes) -> bytes:
     return len(message).to_bytes(2, "big") + message
 
 
-def test_a_type_4_tag_that_gives_another_message_at_each_reading_is_not_written(provision, chip):
-    tag = Mirroring(sized(shop()), counts=True)
+@pytest.mark.parametrize("counts", ["readings", "activations", "power"])
+def test_a_type_4_tag_that_gives_another_message_each_time_is_not_written(counts, provision, chip):
+    tag = Mirroring(sized(shop()), counts=counts)
     before = tag.content()
     chip.place(tag)
     for arguments in ((), ("--dry-run",), ("--replace-all",), ("--batch", "--count", "1", "--timeout", "0.1")):
@@ -348,10 +430,11 @@ def test_a_type_4_tag_that_gives_another_message_at_each_reading_is_not_written(
         ended = provision(*arguments)
         assert ended.status == 65 and CHANGING in ended.stdout + ended.stderr
         assert chip.counts()["writes"] == 0 and tag.content() == before
+    assert provision().hint == "use another tag"
 
 
 def test_a_type_4_tag_that_may_show_its_uid_is_not_written(provision, chip, file_vehicle):
-    tag = Mirroring(sized(shop()), counts=False)
+    tag = Mirroring(sized(shop()), counts="")
     before = tag.content()
     chip.place(tag)
     for arguments in ((), ("--dry-run",)):

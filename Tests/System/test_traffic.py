@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import re
 import xml.etree.ElementTree
 from pathlib import Path
 
@@ -55,7 +56,10 @@ def test_an_injected_delay_is_found(stepctl, short, tmp_path):
     told = stepctl("traffic", "delay", "--feed", f"file:{later}", "--json").json
     assert told["mean_ms"] == pytest.approx(200, abs=0.1) and told["count"] == 250 and told["dropped"] == 0
     assert told["clock_offset_ms"] is None
-    assert "200.0 ms" in stepctl("traffic", "delay", "--feed", f"file:{later}").stdout
+    assert not told["whole_seconds"]
+    text = stepctl("traffic", "delay", "--feed", f"file:{later}").stdout
+    assert "200.0 ms" in text and "whole seconds" not in text
+    assert re.findall(r"^ *(\d+) km/h", text, re.MULTILINE) == ["10", "30", "50", "80", "100", "130", "200"]
 
 
 def test_stamps_in_whole_seconds_add_half_a_second(stepctl, short, tmp_path):

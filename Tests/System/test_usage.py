@@ -4,10 +4,11 @@ import errno
 import os
 import re
 import stat
+import subprocess
 
 import pytest
 
-from programs import STEPD, Running
+from programs import BINARIES, PATIENCE, STEPCTL, STEPD, Running
 
 COMMANDS = [
     (),
@@ -28,6 +29,8 @@ COMMANDS = [
     ("provision", "tag"),
     ("provision", "qr"),
     ("provision", "beacon"),
+    ("unlock",),
+    ("lock",),
 ]
 
 WRONG = [
@@ -92,6 +95,34 @@ def test_what_is_typed_wrongly_is_a_usage_error(stepctl, tmp_path, arguments):
     assert list(tmp_path.iterdir()) == [], "nothing was made"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("stepctl", "opne"),
+        ("stepctl", "provision", "vehicel"),
+        ("stepctl-operator", "opne"),
+        ("stepd", "--no-such-flag"),
+        ("stepctl-qr", "picture"),
+        ("stepctl-traffic", "serve", "", "0", "nowhere", "nowhere", "nowhere", "", ""),
+    ],
+    ids=" ".join,
+)
+def test_a_library_that_was_there_first_takes_no_arguments_away(stepctl, preloaded, tmp_path, line):
+    def answer(*arguments, **variables):
+        ended = subprocess.run(
+            [BINARIES / line[0], *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE,
+            env=stepctl.environment | variables,
+            cwd=tmp_path,
+        )
+        return ended.returncode, ended.stdout, ended.stderr
+
+    early = str(preloaded("early"))
+    assert answer(*line[1:], LD_PRELOAD=early) == answer(*line[1:]) != answer(LD_PRELOAD=early)
+
+
 @pytest.mark.parametrize("command", COMMANDS[1:], ids=" ".join)
 def test_every_command_fails_with_an_object_where_json_is_asked_for(stepctl, command):
     for arguments in ((*command, "--no-such-flag", "--json"), ("--json", *command, "--no-such-flag")):
@@ -109,7 +140,13 @@ def test_every_command_fails_with_an_object_where_json_is_asked_for(stepctl, com
             "there is no command `stepctl provision tga`",
             "did you mean `stepctl provision tag`?",
         ),
-        (("unlock",), "there is no command `stepctl unlock`", "`stepctl --help` lists the commands"),
+        (("unleash",), "there is no command `stepctl unleash`", "`stepctl --help` lists the commands"),
+        (("open", "left", "car"), 'unexpected argument "car"', "name a vehicle with --vehicle"),
+        (
+            ("operator", "tokens", "--vehicle", "car"),
+            'unknown option "--vehicle"',
+            "name the vehicle without an option: stepctl operator tokens <dir>",
+        ),
         (("config", "", "path"), "the command is empty", "`stepctl config --help` lists the commands"),
     ],
 )
@@ -130,9 +167,22 @@ def test_every_command_says_what_it_is(stepctl, command):
 
 
 def test_every_command_is_found_by_help(stepctl):
-    found = stepctl("--help").stdout
+    found = stepctl("help", "--all").stdout
     assert all(f"\n  {command[0]} " in found for command in COMMANDS if command)
     assert stepctl("help", "provision", "token").stdout == stepctl("provision", "token", "--help").stdout
+
+
+def test_a_rider_is_shown_what_is_a_riders_and_a_technician_everything(stepctl):
+    technicians = ["\n  scan ", "\n  provision ", "\n  traffic ", "--call-radio", "h4:"]
+    for command in ((), ("open",), ("close",), ("locate",)):
+        brief, everything = stepctl("help", *command).stdout, stepctl("help", *command, "--all").stdout
+        assert not any(word in brief for word in technicians)
+        assert f"MORE, FOR TECHNICIANS: {' '.join(('stepctl', 'help', *command, '--all'))}\n" in brief
+        assert all(word in everything for word in technicians if not command or word == "h4:")
+        assert max(map(len, everything.splitlines())) <= 80
+    assert "--call-radio" in stepctl("help", "open", "--all").stdout
+    assert stepctl("help", "traffic", "--all").stdout == stepctl("traffic", "--help", "--all").stdout
+    assert "\n  watch " in stepctl("help", "--all", "traffic").stdout
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command) or "stepctl")
@@ -222,3 +272,12 @@ def test_a_name_that_begins_with_a_hyphen_is_a_value(stepctl, tmp_path):
     for option, value in (("--device", "-" + "A" * 42), ("--token", "-abc")):
         ended = stepctl("operator", "revoke", tmp_path / "car", option, value)
         assert (ended.status, ended.error) == (1, "no unexpired token matches")
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+def test_what_comes_next_fits_into_the_terminal(on_terminal, tmp_path, columns):
+    screen = on_terminal([STEPCTL], columns=columns, HOME=str(tmp_path))
+    assert screen.ends() == 0
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", screen.written.decode()).splitlines()
+    assert any("stepctl login URL" in line for line in lines) and any("where you book" in line for line in lines)
+    assert max(map(len, lines)) <= columns, lines

@@ -26,7 +26,7 @@ def watch(adapter, on_terminal, tmp_path):
 
 
 def test_the_rider_sees_where_they_are_and_what_to_do(watch):
-    frame = watch().shows("ready: stepctl open --side left")
+    frame = watch().shows("ready: press o to open")
     assert len(frame) <= 24 and all(len(line) < 80 for line in frame)
     assert " front " in frame[2]
     assert any("you" in line for line in frame)
@@ -117,7 +117,62 @@ def test_lines_stay_lines(watch, arguments, variables):
     assert b"\x1b" not in terminal.written and terminal.written.count(b"\n") == 3
 
 
-def test_a_recording_is_printed_in_lines_for_it_is_over_in_a_moment(watch, tmp_path):
-    terminal = watch(radio=captures.written(tmp_path / "capture", captures.at_the_left(VEHICLE)))
+@pytest.mark.parametrize("speed, least, most", [((), 2, 8), (("--speed", "20"), 0, 1.5)], ids=["its own", "20 times"])
+def test_a_recording_is_drawn_in_its_own_time_or_faster(watch, tmp_path, speed, least, most):
+    began = time.monotonic()
+    terminal = watch(*speed, radio=captures.written(tmp_path / "capture", captures.at_the_left(VEHICLE)))
     assert terminal.ends() == 0
-    assert b"\x1b" not in terminal.written and terminal.written.count(b"\n") >= 4
+    assert least - 0.2 <= time.monotonic() - began <= most
+    assert terminal.written.startswith(ENTER) and terminal.written.count(b"\x1b[H") >= 4
+    (line,) = terminal.written.split(LEAVE)[1].decode().splitlines()
+    assert line.endswith("at the left step")
+
+
+@pytest.mark.parametrize("command", ["open", "locate", "locate --watch", "scan"])
+def test_lines_on_a_terminal_play_a_recording_in_its_own_time_too(alice, on_terminal, tmp_path, command):
+    uuid = alice.vehicle.uuid
+    away, here = {1: captures.AWAY, 2: captures.AWAY}, {1: captures.HERE, 2: captures.AWAY}
+    content = captures.heard(uuid, away, seconds=30) + captures.heard(uuid, here, begin=30, seconds=10)
+    radio = captures.written(tmp_path / "walk", captures.HEADER + content)
+    vehicle = () if command == "scan" else ("--vehicle", alice.file)
+    # A terminal that cannot draw, unless the line that changes is the thing to see.
+    term = "xterm" if command in ("open", "locate") else "dumb"
+    began = time.monotonic()
+    screen = on_terminal([STEPCTL, *command.split(), "--timeout", "60", "--speed", "10", "--radio", radio, *vehicle],
+                         TERM=term)
+    if term == "xterm":
+        screen.waits_for(b" s left")
+    assert screen.ends() == 0
+    assert time.monotonic() - began > 2.8, "the rider is there after 30 s"
+    assert ENTER not in screen.written
+
+
+def test_a_recording_is_printed_at_once_where_nobody_looks(stepctl, tmp_path):
+    (tmp_path / "car.toml").write_text(VEHICLE_FILE)
+    content = captures.HEADER + captures.heard(VEHICLE, {1: captures.HERE, 2: captures.AWAY}, seconds=60)
+    radio = captures.written(tmp_path / "capture", content)
+    for more in (), ("--json",), ("--speed", "1"):
+        began = time.monotonic()
+        ended = stepctl("locate", "--watch", "--vehicle", tmp_path / "car.toml", "--radio", radio, *more)
+        assert ended.status == 0 and len(ended.lines) >= 119 and time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("speed", ["0", "-1", "1001", "fast"])
+def test_no_other_speed(stepctl, speed):
+    assert stepctl("locate", "--watch", "--speed", speed).status == 64
+
+
+def test_a_key_opens_the_step_to_which_a_recording_leads(alice, vehicle, on_terminal):
+    command = [STEPCTL, "locate", "--watch", "--vehicle", alice.file, "--radio", vehicle.radio("left")]
+    screen = on_terminal(command)
+    screen.shows("q quit")
+    screen.types(b"o")
+    screen.shows("the left step is ")
+    assert screen.ends() == 0
+    assert vehicle.motions == [("left", "close", "open")]
+
+
+def test_all_keys_are_shown_in_15_lines_of_40(watch):
+    frame = watch(rows=15, columns=40).shows("q quit")
+    assert frame[-1].strip() == "o open   c close   s stop   q quit"
+    assert any(" front " in line for line in frame)

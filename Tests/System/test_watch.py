@@ -116,6 +116,15 @@ def test_without_unicode_and_color_it_says_the_same(on_terminal, road, scene):
     assert not re.search(rb"\x1b\[[0-9;]*m", screen.written)
 
 
+def test_what_is_not_there_is_not_counted(on_terminal, stepctl, road, scene):
+    path = road([vehicle("a", 6, {"wrongWay": True}), vehicle("b", -6)])
+    screen = on_terminal([STEPCTL, "traffic", "watch", "--feed", f"file:{path}", "--scene", scene])
+    assert screen.shows("2 objects")[21] == "W wrong way 1"
+    harmless = road([vehicle("b", -6)], seconds=2)
+    ended = stepctl("traffic", "watch", "--feed", f"file:{harmless}")
+    assert not any(word in ended.stdout for word in ("wrong way", "standing", "; \n", " 0\n")), ended.stdout
+
+
 def test_lines_and_json_where_there_is_no_terminal(stepctl, road, scene, tmp_path):
     path, save = road(SERIOUS, seconds=2), tmp_path / "saved.jsonl"
     text = stepctl("traffic", "watch", "--feed", f"file:{path}")

@@ -213,6 +213,12 @@ class Vehicle:
         return login_file(self.folder, "controller", "tls/controller.pem", "tls/controller.key")
 
     @property
+    def said_to_a_second(self) -> str:
+        """What another stepd says that is to drive this vehicle while its stepd runs."""
+        holder = f"pid {self.stepd.process.pid}, with {self.folder}/stepd.toml"
+        return f"another stepd runs for {self.folder.name}: {holder}; nothing was moved"
+
+    @property
     def motions(self) -> list[tuple[str, str, str]]:
         """Every motion that the simulated servo has begun: step, from, to."""
         file = self.folder / "servo.jsonl"

@@ -1,4 +1,4 @@
-package import Access
+import Access
 import Booking
 import Domain
 package import Encoding
@@ -16,77 +16,56 @@ extension FleetService {
     let booking = try await booking(id, of: caller.account)
     let validity = try booking.validity(
       of: request.device.thumbprint.description, askedBy: caller.device, at: now)
-    let place = try await takePlace(booking, for: caller, until: validity.upperBound, now: now)
+    // Before anything is signed for somebody who gets nothing.
+    try await store.read { try Self.check(booking, for: caller, at: now, in: $0) }
     let token: IssuedToken
     do {
-      token = try await desk.issue(
+      token = try await issuer.issue(
         Grant(
           folder: booking.vehicle.folder, subject: booking.subject, steps: booking.steps, validity: validity,
           request: request), now: now)
-    } catch {
-      try await store.write { try AccessTable.giveUp(place, in: $0) }
-      throw refusal(of: error, for: id)
-    }
-    let refusal = try await store.write { transaction -> FleetRefusal? in
+    } catch { throw refusal(of: error, for: id) }
+    // Nobody has the token before this is written.
+    try await store.write { transaction in
+      // Of simultaneous requests, each sees the earlier ones.
+      try transaction.reserve(caller.account)
       try transaction.reserve(AccessTable.lock)
-      let refusal = try Self.confirm(booking, device: caller.device, in: transaction)
-      try AccessTable.give(token, at: place, isGiven: refusal == nil, in: transaction)
-      if refusal == nil, !booking.booking.hasAccess {
-        try VehicleTable.note(
-          .tripStart, of: booking.vehicle.id, id, at: max(now, validity.lowerBound), in: transaction)
-      }
-      return refusal
-    }
-    if let refusal {
-      try await withdraw()
-      throw refusal
+      try Self.check(booking, for: caller, at: now, in: transaction)
+      try Self.confirm(booking, device: caller.device, at: now, in: transaction)
+      try AccessTable.give(token.entry, for: id, in: transaction)
+      guard !booking.booking.hasAccess else { return }
+      try VehicleTable.note(.tripStart, of: booking.vehicle.id, id, at: max(now, validity.lowerBound), in: transaction)
     }
     return token.text
   }
 
-  /// Reserves a place for a token that is about to be made. Of simultaneous requests, each sees the earlier ones.
-  ///
-  /// - Returns: the placeholder for the token's jti.
-  private func takePlace(
-    _ booking: FleetBooking, for caller: Caller, until end: Int64, now: Int64
-  ) async throws -> String {
-    let place = "asked \(UUID.random())"
-    try await store.write { transaction in
-      try transaction.reserve(caller.account)
-      try AccessRules.checkRequest(
-        isActive: try AccountTable.isActive(caller.account, in: transaction),
-        isRevoked: try AccessTable.isRevoked(caller.device, in: transaction),
-        ends: try AccessTable.ends(of: caller.account, at: booking.vehicle.id, after: now, in: transaction))
-      try AccessTable.ask(place, for: booking.id, device: caller.device, until: end, in: transaction)
-    }
-    return place
+  /// Throws unless the caller may have one more token for the booking.
+  private static func check(
+    _ booking: FleetBooking, for caller: Caller, at now: Int64, in transaction: borrowing Transaction
+  ) throws {
+    let others = try TokenTable.ends(at: booking.vehicle.id, of: caller.device, after: now, in: transaction)
+    try AccessRules.checkRequest(
+      isActive: try AccountTable.isActive(caller.account, in: transaction),
+      isRevoked: try AccessTable.isRevoked(caller.device, at: now, in: transaction),
+      ends: .init(
+        account: try AccessTable.ends(of: caller.account, at: booking.vehicle.id, after: now, in: transaction),
+        device: others.device, vehicle: others.vehicle))
   }
 
-  /// Records that a booking has access.
-  ///
-  /// - Returns: why it may not have access: something changed meanwhile, and that transaction did not see the new
-  ///   token.
+  /// Records that a booking has access. Throws if something has changed since the booking was read.
   private static func confirm(
-    _ booking: FleetBooking, device: String, in transaction: borrowing Transaction
-  ) throws(StoreError) -> FleetRefusal? {
+    _ booking: FleetBooking, device: String, at now: Int64, in transaction: borrowing Transaction
+  ) throws {
     let service = try VehicleTable.find(id: booking.vehicle.id, in: transaction)?.service ?? .removed
-    let isRevoked = try AccessTable.isRevoked(device, in: transaction)
-    // A booking whose access is refused does not become one that has access.
-    let isUnchanged =
-      service == .inService && !isRevoked
-      ? try BookingTable.giveAccess(booking.id, version: booking.version, in: transaction) : false
-    do throws(FleetRefusal) {
-      try AccessRules.checkGift(service: service, isRevoked: isRevoked, isUnchanged: isUnchanged)
-      return nil
-    } catch { return error }
+    try AccessRules.checkGift(
+      service: service, isRevoked: try AccessTable.isRevoked(device, at: now, in: transaction),
+      isUnchanged: try BookingTable.giveAccess(booking.id, version: booking.version, in: transaction))
   }
 
   private func refusal(of error: any Error, for booking: String) -> any Error {
-    guard let error = error as? DeskError else { return error }
+    guard let error = error as? IssuerError else { return error }
     switch error {
     case .request(let reason): return FleetRefusal.badRequest(reason)
-    case .tooMany(let next): return FleetRefusal.tooMuchAccess(until: next)
-    case .deviceRevoked: return FleetRefusal.deviceRevoked
     case .taken, .failed:
       // This line is for the operator, because it names files.
       logger.error("no access", metadata: ["booking": "\(booking)", "error": "\(error)"])
@@ -106,58 +85,45 @@ extension FleetService {
     case account(String)
   }
 
-  /// - Returns: the number of tokens.
+  /// - Returns: the number of tokens. Vehicles are to be told, and what was revoked stays so if this server ends.
   package func revoke(_ revocation: Revocation) async throws -> Int {
     let now = clock()
+    let count: Int
     switch revocation {
     case .device(let device):
-      try await store.write { transaction in
+      // `stepctl provision token` may have given it something.
+      await agreeWithLedger()
+      count = try await store.write { transaction in
         try transaction.reserve(AccessTable.lock)
         try AccessTable.revokeDevice(device.description, at: now, in: transaction)
-        try AccessTable.mark(.device(device.description), beyond: now, in: transaction)
+        let given = try TokenTable.given(to: device.description, at: now, in: transaction)
+        return try TokenTable.withdraw(given, at: now, in: transaction)
       }
-      return try await withdraw()
     case .booking(let id):
       _ = try await booking(id, of: nil)
-      return try await cancelAll(.booking(id), lock: id, now: now)
+      count = try await cancelAll(.booking(id), lock: id, now: now)
     case .account(let id):
-      return try await cancelAll(.account(id), lock: id, now: now)
+      count = try await cancelAll(.account(id), lock: id, now: now)
     }
+    await noteWithdrawn(count)
+    return count
   }
 
   private func cancelAll(_ group: BookingTable.Group, lock: String, now: Int64) async throws -> Int {
-    let count = try await store.write { transaction in
+    try await store.write { transaction in
       // Waits for a booking that is being made, so that it is cancelled too.
       try transaction.reserve(lock)
       try BookingTable.cancel(group, at: now, in: transaction)
-      try AccessTable.mark(.bookings(group), beyond: now, in: transaction)
-      return try AccessTable.countMarked(group, at: now, in: transaction)
+      return try TokenTable.withdraw(
+        AccessTable.given(for: group, beyond: now, in: transaction), at: now, in: transaction)
     }
-    try await withdraw()
-    return Int(count)
   }
 
-  /// Revokes all marked tokens. When it returns, the operator's ledger has the revocations, and vehicles are being
-  /// told. If it throws, the marks stay, and the next request or the housekeeping repeats it.
-  ///
-  /// - Returns: the number of tokens.
-  @discardableResult
-  package func withdraw() async throws -> Int {
-    let now = clock()
-    let (tokens, devices) = try await store.read { transaction in
-      (try AccessTable.marked(at: now, in: transaction), try AccessTable.devicesToRevoke(in: transaction))
-    }
-    guard !tokens.isEmpty || !devices.isEmpty else { return 0 }
-    var vehicles = Set(tokens.map(\.vehicle))
-    // The ledger also knows tokens that `stepctl provision token` gave to the device; the database does not.
-    if !devices.isEmpty { vehicles.formUnion(try await known.all().map(\.id)) }
-    let count = try await desk.revoke(
-      devices.compactMap { Thumbprint($0).map(Notice.Subject.device) } + tokens.map { .token($0.jti) },
-      of: Set(vehicles.compactMap { UUID($0) }), now: now)
-    try await store.write { transaction in
-      try AccessTable.noteWithdrawn(tokens: tokens.map(\.jti), devices: devices, in: transaction)
-    }
-    return count
+  /// What follows a revocation, and cannot fail it.
+  func noteWithdrawn(_ count: Int) async {
+    guard count > 0 else { return }
+    logger.notice("access revoked", metadata: ["tokens": "\(count)"])
+    await agreeWithLedger()
   }
 
   // MARK: - Export

@@ -105,18 +105,20 @@ extension FleetService {
         let found = try await booking(id, of: account)
         longer = (found.vehicle.id, Interval(found.booking.interval.begin, end))
       }
-      let changed = try await store.write { [longer] transaction -> FleetBooking in
+      let (changed, count) = try await store.write { [longer] transaction -> (FleetBooking, Int) in
         if let longer { try transaction.reserve(longer.vehicle) }
         let old = try Self.booking(id, of: account, in: transaction)
-        guard let new = try old.changed(by: change, isOperator: account == nil, now: now) else { return old }
+        guard let new = try old.changed(by: change, isOperator: account == nil, now: now) else { return (old, 0) }
         guard try BookingTable.update(id, version: old.version, to: new.booking, in: transaction) else {
           throw FleetRefusal.changed
         }
         if let event = new.event { try VehicleTable.note(event, of: old.vehicle.id, id, at: now, in: transaction) }
-        try AccessTable.mark(.bookings(.booking(id)), beyond: new.booking.accessLimit(at: now), in: transaction)
-        return try Self.booking(id, of: account, in: transaction)
+        let longer = try AccessTable.given(
+          for: .booking(id), beyond: new.booking.accessLimit(at: now), in: transaction)
+        let count = try TokenTable.withdraw(longer, at: now, in: transaction)
+        return (try Self.booking(id, of: account, in: transaction), count)
       }
-      try await withdraw()
+      await noteWithdrawn(count)
       return changed
     } catch let error as StoreError {
       // Only a booking that becomes longer can meet another.

@@ -2,28 +2,31 @@ import Booking
 import Crypto
 import Encoding
 package import Logging
+import StepProtocol
 package import Store
 package import Web
 
 /// Vehicles, bookings and access, for the riders' routes and the operator's.
 ///
 /// Each method reads what it needs, lets the rules of `Booking` decide, and writes what they say, in one transaction of
-/// the tables. What the operator has to sign or to revoke is asked of the desk, outside of a transaction.
+/// the tables. What the operator has to sign is asked of the issuer, outside of a transaction.
 package final class FleetService: Sendable {
   let store: any Store
-  let desk: any OperatorDesk
+  let issuer: any AccessIssuer
   let clock: Clock
   let logger: Logger
   /// The maximum number of an account's bookings that are not over.
   let limit: Int64
   let known: KnownVehicles
+  let ledger: LedgerKeeper
 
   package init(
-    store: any Store, desk: any OperatorDesk, logger: Logger, limit: Int64 = BookingRules.maximumBookings,
+    store: any Store, issuer: any AccessIssuer, logger: Logger, limit: Int64 = BookingRules.maximumBookings,
     clock: @escaping Clock
   ) {
-    (self.store, self.desk, self.logger, self.limit, self.clock) = (store, desk, logger, limit, clock)
+    (self.store, self.issuer, self.logger, self.limit, self.clock) = (store, issuer, logger, limit, clock)
     known = KnownVehicles(store)
+    ledger = LedgerKeeper(store: store, issuer: issuer, clock: clock)
   }
 
   /// Follows changes of vehicles by this server and by others of the same database. Ends with the store.
@@ -37,17 +40,30 @@ package final class FleetService: Sendable {
   ///
   /// - Returns: what was done, as text for people.
   func rotateKeys() async throws -> String {
-    let done: String
-    do { done = try await desk.rotateKeys(now: clock()) } catch let error as DeskError {
+    let now = clock()
+    let last = try await store.read { try NoticeTable.last(in: $0) }
+    let (done, number): (String, Int64)
+    do { (done, number) = try await issuer.rotateKeys(above: last, now: now) } catch let error as IssuerError {
       throw OperatorFailure.keys(error.description)
     }
-    try await publishToAll()
+    let key = try await presentKey()
+    try await store.write { transaction in
+      try OperatorTable.set(key, in: transaction)
+      try NoticeTable.raise(to: number, in: transaction)
+      try NoticeTable.wantAll(at: now, in: transaction)
+    }
     return done
   }
 
+  /// The thumbprint of the key that signs tokens.
+  private func presentKey() async throws -> String { try await issuer.keys()[0].thumbprint.description }
+
   /// Ends a change of the operator's key, and tells the vehicles.
   func retireKey() async throws {
-    do { try await desk.retireKey(now: clock()) } catch let error as DeskError {
+    let now = clock()
+    let key = try await presentKey()
+    let tokens = try await store.read { try TokenTable.givenByOldKeys(key, at: now, in: $0) }
+    do { try await issuer.retireKey(tokens: tokens, now: now) } catch let error as IssuerError {
       throw OperatorFailure.keys(error.description)
     }
     try await publishToAll()
@@ -62,12 +78,72 @@ package final class FleetService: Sendable {
       try AnswerTable.forgetOld(at: now, in: transaction)
       // An account was suspended, and its bookings still exist.
       try BookingTable.cancel(.inactiveAccounts, at: now, in: transaction)
-      try AccessTable.markOverdue(at: now, in: transaction)
     }
-    try await withdraw()
+    if try await !store.read({ try AccessTable.ofInactiveAccounts(at: now, in: $0) }).isEmpty {
+      try await withdraw { try AccessTable.ofInactiveAccounts(at: now, in: $0) }
+    }
     try await forgetRemoved()
-    try await desk.tidy(now: now)
+    try await ledger.agree()
+    // It would have thrown if the clock were not right.
+    try await store.write { try TokenTable.forget(at: now, in: $0) }
   }
+
+  /// Revokes what was left.
+  private func withdraw(
+    _ tokens: @escaping @Sendable (borrowing Transaction) throws -> [String]
+  ) async throws {
+    let now = clock()
+    let count = try await store.write { transaction in
+      try transaction.reserve(AccessTable.lock)
+      return try TokenTable.withdraw(tokens(transaction), at: now, in: transaction)
+    }
+    if count > 0 { logger.notice("access revoked", metadata: ["tokens": "\(count)"]) }
+  }
+
+  /// Lets the operator's ledger and the rows agree. If that fails, the housekeeping tries it again.
+  func agreeWithLedger() async {
+    do { try await ledger.agree() } catch {
+      logger.error("the operator's ledger is not kept", metadata: ["error": "\(error)"])
+    }
+  }
+
+  /// Makes sure that the operator's keys are those of the database.
+  ///
+  /// - Throws: `OtherOperator`.
+  package func checkOperator() async throws {
+    // The next key signs nothing yet: who has it so, and finds it in the database, has slept through the change.
+    let keys = try await issuer.signers().map(\.thumbprint.description)
+    try await store.write { transaction in
+      // Of two servers that start at once with keys of their own, one starts.
+      try transaction.reserve("operator")
+      if let known = try OperatorTable.key(in: transaction), !keys.contains(known) {
+        throw OtherOperator(key: keys[0], expected: known)
+      }
+      try OperatorTable.set(keys[0], in: transaction)
+    }
+  }
+
+  /// Takes in what the operator's ledger has, before anything else is done. An earlier version kept all tokens there.
+  ///
+  /// - Returns: whether that was done. Notices must wait for it: else they would not revoke what is revoked there.
+  package func takeInLedger() async -> Bool {
+    do {
+      try await ledger.agree()
+      let (now, key) = (clock(), try await presentKey())
+      try await store.write { try TokenTable.complete(signedBy: key, at: now, in: $0) }
+      try await withdraw { try AccessTable.notWithdrawn(at: now, in: $0) }
+      return true
+    } catch {
+      logger.error("the operator's ledger is not taken in: vehicles are told nothing", metadata: ["error": "\(error)"])
+      return false
+    }
+  }
+}
+
+/// The server's keys are not those of the operator whose vehicles, bookings and tokens the database has.
+package struct OtherOperator: Error, Equatable {
+  /// The thumbprints of the keys that sign tokens: the server's, and the one that the database knows.
+  package let key, expected: String
 }
 
 /// The digest of a text, as the database keeps it: upper-case hexadecimal of its SHA-256.

@@ -89,11 +89,14 @@ struct VehicleForm: Sendable {
   }
 
   /// For the operator.
-  var summary: JSON {
-    .object(
+  ///
+  /// - Parameter time: since when the vehicle waits for a notice, Unix time; nil if the broker has the newest.
+  func summary(untoldSince time: Int64?) -> JSON {
+    let untold = time.map { [JSON.Member("untold_since", .string(Timestamp.text($0)))] } ?? []
+    return .object(
       members + [
         .init("service", .string(vehicle.service.rawValue)), .init("bookings", .integer(Int64(bookings.count))),
-      ])
+      ] + untold)
   }
 }
 

@@ -19,14 +19,18 @@ final class KnownVehicles: Sendable {
 
   /// Tells every server of the database that a vehicle changes.
   static func announceChange(in transaction: borrowing Transaction) throws(StoreError) {
-    try transaction.announce("vehicle")
+    try transaction.announce(announcement)
   }
+
+  private static let announcement = "vehicle"
 
   /// Follows changes by this server and by others of the same database. Ends with the store.
   func follow() async {
     let announcements = store.announcements()
     forget()
-    for await _ in announcements { forget() }
+    for await announcement in announcements where [.everything, .change(Self.announcement)].contains(announcement) {
+      forget()
+    }
   }
 
   func forget() {
@@ -39,7 +43,8 @@ final class KnownVehicles: Sendable {
   func all() async throws -> [FleetVehicle] {
     let (vehicles, age) = state.withLock { ($0.vehicles, $0.age) }
     if let vehicles { return vehicles }
-    let read = try await store.read { try VehicleTable.all(in: $0) }
+    // Databases sort names differently, and a page begins after a name.
+    let read = try await store.read { try VehicleTable.all(in: $0) }.sorted { $0.name < $1.name }
     // A change during the read means that the result may be outdated.
     state.withLock { if $0.age == age { $0.vehicles = read } }
     return read

@@ -5,6 +5,9 @@ import Logging
 import Store
 
 extension FleetService {
+  /// Since when vehicles wait for a notice, by their ids: Unix time.
+  package func untold() async throws -> [String: Int64] { try await store.read { try NoticeTable.waiting(in: $0) } }
+
   /// - Returns: the vehicles by name, with their bookings; without removed vehicles.
   package func vehicles() async throws -> [(vehicle: FleetVehicle, bookings: [Booking])] {
     let now = clock()
@@ -30,28 +33,39 @@ extension FleetService {
   }
 
   /// Takes a vehicle out of service, or returns it. Bookings stay. Out of service, no access is issued, and issued
-  /// access is revoked.
+  /// access is revoked. With the vehicle, the access of bookings that are not over comes back.
   package func setService(_ service: Service, of name: String) async throws {
     let now = clock()
     let vehicle = try await named(name).vehicle
-    guard let change = vehicle.changing(to: service) else {
-      try await withdraw()
-      return
-    }
-    try await store.write { transaction in
+    let change = vehicle.changing(to: service)
+    let (withdrawn, restored) = try await store.write { transaction -> (Int, Int) in
       try transaction.reserve(AccessTable.lock)
-      // Another command may have removed the vehicle since it was found.
-      guard try VehicleTable.update(vehicle.id, by: change, in: transaction) else { throw FleetRefusal.noSuchVehicle }
-      if service == .removed { try BookingTable.cancel(.vehicle(vehicle.id), at: now, in: transaction) }
-      try VehicleTable.note(change.event, of: vehicle.id, at: now, in: transaction)
-      try KnownVehicles.announceChange(in: transaction)
-      if change.withdrawsAccess {
-        try AccessTable.mark(.bookings(.vehicle(vehicle.id)), beyond: now, in: transaction)
+      var withdrawn = 0
+      if let change {
+        // Another command may have removed the vehicle since it was found.
+        guard try VehicleTable.update(vehicle.id, by: change, in: transaction) else { throw FleetRefusal.noSuchVehicle }
+        if service == .removed { try BookingTable.cancel(.vehicle(vehicle.id), at: now, in: transaction) }
+        try VehicleTable.note(change.event, of: vehicle.id, at: now, in: transaction)
+        try KnownVehicles.announceChange(in: transaction)
+        if change.withdrawsAccess {
+          let given = try AccessTable.given(for: .vehicle(vehicle.id), beyond: now, in: transaction)
+          withdrawn = try TokenTable.withdraw(given, at: now, in: transaction)
+        }
       }
+      // What was revoked before the suspension stays so.
+      guard service == .inService, let time = try VehicleTable.suspended(vehicle.id, in: transaction) else {
+        return (withdrawn, 0)
+      }
+      let tokens = try AccessTable.restorable(of: vehicle.id, since: time, at: now, in: transaction)
+      try TokenTable.restore(tokens, of: vehicle.id, at: now, in: transaction)
+      return (withdrawn, tokens.count)
     }
     known.forget()
-    try await withdraw()
+    await noteWithdrawn(withdrawn)
     if service == .removed { try await forgetRemoved() }
+    guard restored > 0 else { return }
+    logger.notice("access given back", metadata: ["tokens": "\(restored)", "vehicle": "\(vehicle.id)"])
+    await agreeWithLedger()
   }
 
   /// Lets the operator forget removed vehicles: each as soon as it knows all revocations, or all revoked tokens have
@@ -60,8 +74,12 @@ extension FleetService {
     let now = clock()
     for removed in try await store.read({ try VehicleTable.removed(at: now, in: $0) }) {
       // Another vehicle may already use its folder's name.
-      guard try await desk.vehicle(in: removed.folder)?.uuid.description == removed.id else { continue }
-      try await desk.remove(removed.folder, telling: removed.hasAccess ? UUID(removed.id) : nil)
+      let isPresent = try await issuer.vehicle(in: removed.folder)?.uuid.description == removed.id
+      if isPresent {
+        if removed.waits { continue }
+        try await issuer.remove(removed.folder)
+      }
+      if isPresent || removed.isUntold { try await store.write { try NoticeTable.forget(removed.id, in: $0) } }
     }
   }
 
@@ -77,9 +95,19 @@ extension FleetService {
     known.forget()
   }
 
-  /// New notices for every vehicle. They include what the server did not publish before it stopped.
+  /// New notices for every vehicle, because the broker may have lost what it kept. Their numbers are above those that
+  /// the operator has given.
   package func publishToAll() async throws {
-    desk.publish(to: Set(try await known.all().compactMap { UUID($0.id) }))
+    let now = clock()
+    var last: Int64 = 0
+    // Notices cannot be written then either. What else the server does goes on.
+    do { last = try await issuer.lastNumber() } catch {
+      logger.error("the number of the operator's last notice is unknown", metadata: ["error": "\(error)"])
+    }
+    try await store.write { [last] transaction in
+      try NoticeTable.wantAll(at: now, in: transaction)
+      try NoticeTable.raise(to: last, in: transaction)
+    }
   }
 
   // MARK: - Vehicles that join
@@ -91,7 +119,7 @@ extension FleetService {
   package func addVehicle(_ name: String) async throws -> String? {
     try Invitation.checkName(name)
     let now = clock()
-    if let made = try await desk.vehicle(in: name) {
+    if let made = try await issuer.vehicle(in: name) {
       try await insert(made, folder: name, now: now, code: nil)
       return nil
     }
@@ -139,7 +167,7 @@ extension FleetService {
     // Uses up the code first: of two vehicles that bring it at once, one continues.
     try await insert(vehicle, folder: enrolment.id.description, now: now, code: code)
     do {
-      let admission = try await desk.admit(vehicle, enrolment, now: now)
+      let admission = try await issuer.admit(vehicle, enrolment, now: now)
       logger.notice("vehicle joined", metadata: ["vehicle": "\(enrolment.id)"])
       return (invitation.name, admission)
     } catch {
@@ -160,7 +188,7 @@ extension FleetService {
   }
 
   private func refusal(of error: any Error, for vehicle: UUID) -> any Error {
-    guard let error = error as? DeskError else { return error }
+    guard let error = error as? IssuerError else { return error }
     if case .request(let reason) = error { return FleetRefusal.badApplication(reason) }
     // This line is for the operator, because it names files.
     logger.error("a vehicle has not joined", metadata: ["vehicle": "\(vehicle)", "error": "\(error)"])

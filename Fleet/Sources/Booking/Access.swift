@@ -3,18 +3,30 @@ package enum AccessRules {
   /// The maximum number of an account's unexpired tokens for one vehicle, including revoked ones. A vehicle can
   /// remember few revocations, and one account must not use up the space of all others.
   package static let most = 8
+  /// The maximum number of unexpired tokens, including revoked ones: for one vehicle, and for one device at that
+  /// vehicle. One notice must be able to revoke all of them.
+  package static let (mostOfVehicle, mostOfDevice) = (64, 16)
 
-  /// Decides whether one more token can be made. Checked before it is made, with a place reserved for it.
-  ///
-  /// - Parameter ends: when the account's tokens for the vehicle end that have not ended, in any order. Unix time.
-  package static func checkRequest(isActive: Bool, isRevoked: Bool, ends: [Int64]) throws(FleetRefusal) {
-    guard isActive else { throw .suspended }
-    guard !isRevoked else { throw .deviceRevoked }
-    guard ends.count < most else { throw .tooMuchAccess(until: ends.sorted()[ends.count - most]) }
+  /// When the tokens for a vehicle end that have not ended, in any order. Unix time.
+  package struct Ends: Sendable, Equatable {
+    package let account, device, vehicle: [Int64]
+
+    package init(account: [Int64], device: [Int64], vehicle: [Int64]) {
+      (self.account, self.device, self.vehicle) = (account, device, vehicle)
+    }
   }
 
-  /// Decides whether a token that was made may be given away. While it was made, something may have changed in a
-  /// transaction that did not see the token.
+  /// Decides whether one more token can be given.
+  package static func checkRequest(isActive: Bool, isRevoked: Bool, ends: Ends) throws(FleetRefusal) {
+    guard isActive else { throw .suspended }
+    guard !isRevoked else { throw .deviceRevoked }
+    let limits = [(ends.account, most), (ends.device, mostOfDevice), (ends.vehicle, mostOfVehicle)]
+    for (ends, most) in limits where ends.count >= most {
+      throw .tooMuchAccess(until: ends.sorted()[ends.count - most])
+    }
+  }
+
+  /// Decides whether a token that was made may be given away: something may have changed while it was made.
   ///
   /// - Parameters:
   ///   - service: the vehicle's setting now.

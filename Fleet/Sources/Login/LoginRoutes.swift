@@ -141,16 +141,16 @@ extension LoginService {
     return found
   }
 
-  private func network(_ context: FleetContext) -> String { context.address.map(Login.network(of:)) ?? "local" }
+  private func network(_ context: FleetContext) -> String { context.address.map(Web.network(of:)) ?? "local" }
 
-  /// RFC 8414.
+  /// RFC 8414. There are no response types, and 3.2 leaves out what has no elements.
   private var metadata: Response {
     let origin = settings.origin
     return Response(
       json: [
         "issuer": .string(origin), "device_authorization_endpoint": .string(origin + "/oauth/device_authorization"),
         "token_endpoint": .string(origin + "/oauth/token"), "revocation_endpoint": .string(origin + "/oauth/revoke"),
-        "jwks_uri": .string(origin + "/v1/jwks"), "response_types_supported": [],
+        "jwks_uri": .string(origin + "/v1/jwks"),
         "grant_types_supported": [.string(Self.deviceGrant), "refresh_token"],
         "token_endpoint_auth_methods_supported": ["none"], "revocation_endpoint_auth_methods_supported": ["none"],
         "dpop_signing_alg_values_supported": ["EdDSA", "Ed25519"],
@@ -182,10 +182,18 @@ extension LoginService {
       guard fields["client_id"] == "stepctl" else { throw OAuthError.invalidClient }
       return Response(json: try await work(fields))
     } catch let error as OAuthError {
-      return Response(
-        error == .invalidClient ? .unauthorized : .badRequest,
-        json: ["error": .string(error.code), "error_description": .string(error.detail)])
+      let json: JSON = ["error": .string(error.code), "error_description": .string(error.detail)]
+      guard error == .invalidClient else { return Response(.badRequest, json: json) }
+      return Response(.unauthorized, json: json, headers: [.wwwAuthenticate: Self.challenge(request)])
     }
+  }
+
+  /// RFC 6749 5.2: in the scheme by which the client has tried to authenticate. Without one, it is that of OAuth's
+  /// clients, because RFC 9110 15.5.2 wants one with each 401.
+  private static func challenge(_ request: Request) -> String {
+    let scheme = request.headers[.authorization]?.prefix { $0 != " " } ?? ""
+    let isName = scheme.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") }
+    return "\(isName && (1...32).contains(scheme.count) ? String(scheme) : "Basic") realm=\"oauth\""
   }
 
   private static func fields(of request: Request) async throws -> FormFields {

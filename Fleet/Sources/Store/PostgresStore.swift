@@ -213,6 +213,8 @@ final class PostgresConnection: Connection, @unchecked Sendable {
     _ = try run("SELECT 1 AS one FROM pg_advisory_xact_lock(hashtextextended(?, 0))", [.text(name)])
   }
 
+  var skipLocked: String { "FOR UPDATE SKIP LOCKED" }
+
   /// The announcements since the last call; nil when the connection is lost.
   func received() -> [String]? {
     guard PQconsumeInput(handle) == 1 else { return nil }

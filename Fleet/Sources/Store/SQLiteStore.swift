@@ -215,6 +215,7 @@ private struct SQLiteConnection: Connection {
 
   /// There is only one writer.
   func reserve(_ name: String) {}
+  var skipLocked: String { "" }
 }
 
 extension StoreError {

@@ -47,6 +47,10 @@ package struct Transaction: ~Copyable {
   /// account's before the vehicle's.
   package borrowing func reserve(_ name: String) throws(StoreError) { try connection.reserve(name) }
 
+  /// What ends a SELECT of rows that this transaction will change: it does not wait for rows that another one changes,
+  /// but leaves them out.
+  package var skipLocked: String { connection.skipLocked }
+
   /// Tells every server of this database, after the commit. The text is short and not secret.
   package borrowing func announce(_ text: String) throws(StoreError) {
     try connection.announce(text)
@@ -64,6 +68,7 @@ protocol Connection {
   func run(_ sql: String, _ values: [Value]) throws(StoreError) -> [Row]
   func announce(_ text: String) throws(StoreError)
   func reserve(_ name: String) throws(StoreError)
+  var skipLocked: String { get }
 }
 
 /// The value of a column or a parameter.

@@ -37,8 +37,7 @@ struct Backup: AsyncParsableCommand {
       let rows = try await source.copy(to: copy, ServerFolder.migrations)
       try await copy.migrate(BackupFile.migrations)
       await source.close()
-      // Files follow the rows, so that the operator's ledger has each token in the rows and can revoke it. They are
-      // last of all, so that a backup that has them is complete.
+      // Last of all, so that a backup that has them is complete.
       let files = try folder.files()
       try await copy.write { transaction in
         for file in files {
@@ -128,7 +127,8 @@ struct Check: AsyncParsableCommand {
     let store = try folder.store(settings)
     var defects = try await store.defects()
     let expected = Set(ServerFolder.migrations.map(\.name))
-    if try await store.migrationsMade() != expected {
+    let isCurrent = try await store.migrationsMade() == expected
+    if !isCurrent {
       defects.append("the database is of another version of stepfleet")
     }
     defects += try await store.read { transaction in
@@ -151,16 +151,12 @@ struct Check: AsyncParsableCommand {
       }
     }
     let now = Int64(Date.now.timeIntervalSince1970)
-    let tokens = try await store.read { transaction in
-      try transaction.run("SELECT jti FROM access WHERE expires > ? AND standing <> 'asked'", [.integer(now)]).map {
-        $0.text("jti")
-      }
-    }
-    for jti in try folder.place.unknown(tokens) {
-      defects.append("the operator has not issued the token \(jti), and could not revoke it")
+    _ = try folder.place.ledger(now: now)
+    for jti in isCurrent ? try await store.read({ try AccessTable.unknown(at: now, in: $0) }) : [] {
+      defects.append("the booking's access and the token \(jti) do not fit together; `serve` mends it when it starts")
     }
     for jti in try await store.read({ try AccessTable.notWithdrawn(at: now, in: $0) }) {
-      defects.append("the token \(jti) should be revoked, and is not yet; `serve` tries it each minute")
+      defects.append("the token \(jti) should be revoked, and is not yet; `serve` does it when it starts")
     }
     await store.close()
     for file in try folder.files() where file.isSecret && file.mode & 0o077 != 0 {

@@ -36,7 +36,7 @@ struct VehicleGroup: AsyncParsableCommand {
     func run() throws {
       let answer = try server.ask("GET", "/vehicles")
       if json { return print(answer.text) }
-      printTable(answer["vehicles"]?.array ?? [], ["name", "state", "bookings", "steps", "id"])
+      printTable(answer["vehicles"]?.array ?? [], ["name", "state", "bookings", "steps", "id", "untold_since"])
     }
   }
 
@@ -50,7 +50,10 @@ struct VehicleGroup: AsyncParsableCommand {
   struct Place: ParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Says where one is now: `stepctl find` leads there.",
-      usage: "stepfleet vehicle place [--dir <dir>] <vehicle> (<latitude>,<longitude> | --none)",
+      usage: """
+        stepfleet vehicle place [--dir <dir>] <vehicle> <latitude>,<longitude>
+        stepfleet vehicle place [--dir <dir>] <vehicle> --none
+        """,
       discussion: "Whoever has an account sees it: a rider has to find a vehicle before it is booked.")
     @OptionGroup var server: ServerOption
     @Argument(help: "Its name or id.") var vehicle: String
@@ -229,10 +232,18 @@ struct BookingGroup: AsyncParsableCommand {
 
 struct Revoke: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Takes access back: vehicles refuse it as soon as they have read the operator's notice.")
+    abstract: "Takes access back: vehicles refuse it as soon as they have read the operator's notice.",
+    usage: """
+      stepfleet revoke [--dir <dir>] --booking <id>
+      stepfleet revoke [--dir <dir>] --device <thumbprint>
+      stepfleet revoke [--dir <dir>] --account <address or id>
+      """)
   @OptionGroup var server: ServerOption
   @Option(help: ArgumentHelp("A booking, which is cancelled.", valueName: "id")) var booking: String?
-  @Option(help: ArgumentHelp("A device, by its key's thumbprint, for good.", valueName: "thumbprint"))
+  // A thumbprint may begin with a hyphen.
+  @Option(
+    parsing: .unconditional, help: ArgumentHelp("A device, by its key's thumbprint, for good.", valueName: "thumbprint")
+  )
   var device: String?
   @Option(help: ArgumentHelp("An account, whose bookings are cancelled.", valueName: "address or id"))
   var account: String?

@@ -6,7 +6,8 @@ import Store
 
 struct Init: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Makes a server's folder: its keys, certificates, database and the vehicles' broker.")
+    abstract: "Makes a server's folder: its keys, certificates, database and the vehicles' broker.",
+    usage: "stepfleet init [<options>] --host <host> <dir>")
 
   @Argument(help: "The folder; it must not exist.")
   var dir: String

@@ -1,9 +1,11 @@
 import API
 import ArgumentParser
+import CMalloc
 import Domain
 import Encoding
 import Foundation
 import Hummingbird
+import HummingbirdCore
 import HummingbirdTLS
 import Logging
 import Login
@@ -16,13 +18,20 @@ import UnixSignals
 import Web
 
 struct Serve: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(abstract: "Serves riders, until it is told to stop (SIGTERM).")
+  static let configuration = CommandConfiguration(
+    abstract: "Serves riders, until it is told to stop (SIGTERM).",
+    usage: "stepfleet serve [--port <port>] [--metrics-port <port>] [--verbose] <dir>")
 
   @Argument(help: "The server's folder.")
   var dir: String
 
   @Option(help: "Another TCP port than the folder's: several servers can share one PostgreSQL database.")
   var port: Int?
+
+  @Option(
+    help: ArgumentHelp(
+      "Serve the metrics for Prometheus at this TCP port too, to this computer alone.", valueName: "port"))
+  var metricsPort: Int?
 
   @Flag(help: "Log every request.")
   var verbose = false
@@ -39,14 +48,25 @@ struct Serve: AsyncParsableCommand {
       folder.path(settings.database == nil ? "run/lock" : "run/lock-\(port)"), of: folder.path)
     defer { withExtendedLifetime(lock) {} }
 
+    // Before anything else begins.
+    let address = try Self.address(port: port)
+    if let metricsPort { try Self.checkMetricsPort(metricsPort) }
+    let most = Self.connections(settings.connections)
+
     let level: Logger.Level = verbose ? .info : .notice
     LoggingSystem.bootstrap { JSONLog(label: $0, logLevel: level) }
     let logger = Logger(label: "stepfleet")
     let clock: Clock = { Int64(Date.now.timeIntervalSince1970) }
     let store = try folder.store(settings)
     try await store.migrate(ServerFolder.migrations)
-    let desk = FolderDesk(folder.place, logger: logger, clock: clock)
-    let service = FleetService(store: store, desk: desk, logger: logger, limit: settings.bookings, clock: clock)
+    let issuer = FolderIssuer(folder.place, logger: logger, clock: clock)
+    let service = FleetService(store: store, issuer: issuer, logger: logger, limit: settings.bookings, clock: clock)
+    do { try await service.checkOperator() } catch let error as OtherOperator {
+      throw ServerError.otherOperator(folder.path("operator"), key: error.key, expected: error.expected)
+    }
+    let isReady = await service.takeInLedger()
+    let publisher = NoticePublisher(
+      store: store, desk: issuer, isAlone: settings.database == nil, logger: logger, clock: clock)
     let login = LoginService(
       settings: LoginSettings(
         origin: settings.origin, terms: try folder.terms(), burst: settings.burst,
@@ -59,10 +79,8 @@ struct Serve: AsyncParsableCommand {
     riders.add(middleware: Watch(metrics))
     login.addRoutes(to: riders)
     service.addRoutes(to: riders, login)
-    metrics.addRoutes(to: riders)
     riders.refuseOtherMethods()
     let operators = Router(context: FleetContext.self)
-    // The operator's requests are counted separately, because everybody can read /metrics.
     operators.add(middleware: Watch(Metrics()))
     login.addAdminRoutes(to: operators)
     service.addAdminRoutes(to: operators, login)
@@ -71,26 +89,52 @@ struct Serve: AsyncParsableCommand {
       certificateChain: NIOSSLCertificate.fromPEMFile(folder.path("tls/server.pem")).map { .certificate($0) },
       privateKey: .privateKey(NIOSSLPrivateKey(file: folder.path("tls/server.key"), format: .pem)))
     tls.minimumTLSVersion = .tlsv12
-    // Both sockets listen: riders and the operator can send requests.
-    let starting = Starting()
+    let connections = Connections(.init(all: most, each: Int(settings.connectionsEach)))
+    // The operator's, on the socket and on the metrics' port.
+    let own = Connections(.init(all: 64, each: 64))
+    let readGauges = Self.gauges(
+      service, issuer, connections, server: try NIOSSLCertificate.fromPEMFile(folder.path("tls/server.pem")).first,
+      clock: clock)
+    let observers = Router(context: FleetContext.self)
+    observers.add(middleware: Watch(Metrics()))
+    for router in [operators, observers] { metrics.addAdminRoutes(to: router, readGauges) }
+
+    // All listen: riders and the operator can send requests.
+    let starting = Starting(metricsPort == nil ? 2 : 3)
     let onServerRunning: @Sendable (any Channel) async -> Void = { _ in
       guard starting.isLast() else { return }
       logger.notice("serving", metadata: ["origin": "\(settings.origin)", "port": "\(port)"])
     }
     let open = Application(
       router: riders,
-      server: try .tls(.http1(configuration: .init(idleTimeout: .seconds(30))), tlsConfiguration: tls),
-      configuration: .init(address: .hostname(Self.anyAddress, port: port), serverName: nil),
-      services: [Housekeeping(service: service, login: login, logger: logger), Following(service: service)],
+      server: .init { [tls] responder in
+        WatchedChannel(try TLSChannel(watchedHTTP1(responder), tlsConfiguration: tls), connections)
+      },
+      configuration: .init(address: .hostname(address, port: port), serverName: nil),
+      services: [
+        Housekeeping(service: service, login: login, logger: logger), Following(service: service),
+        Publishing(service: service, publisher: publisher, isReady: isReady),
+      ],
       onServerRunning: onServerRunning, logger: logger)
+    let plain = HTTPServerBuilder { WatchedChannel(watchedHTTP1($0), own) }
     let admin = Application(
-      router: operators, configuration: .init(address: .unixDomainSocket(path: socket), serverName: nil),
+      router: operators, server: plain,
+      configuration: .init(address: .unixDomainSocket(path: socket), serverName: nil),
       onServerRunning: onServerRunning, logger: logger)
-    // Publishes what the server had not published when it stopped.
+    let observed = metricsPort.map { port in
+      Application(
+        router: observers, server: plain,
+        configuration: .init(address: .hostname("127.0.0.1", port: port), serverName: nil),
+        onServerRunning: onServerRunning, logger: logger)
+    }
     try await service.publishToAll()
     let group = ServiceGroup(
       configuration: .init(
-        services: [open, admin], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
+        // They stop from the last to the first, one after the other.
+        services: [admin] + (observed.map { [$0] } ?? []) + [
+          open, Ending(connections: [connections, own], logger: logger),
+        ],
+        gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
     try await group.run()
     await login.finish()
     await store.close()
@@ -100,20 +144,91 @@ struct Serve: AsyncParsableCommand {
 }
 
 extension Serve {
-  /// All IPv6 and IPv4 addresses, or only IPv4 if the kernel has no IPv6.
-  private static var anyAddress: String {
-    let probe = socket(AF_INET6, Int32(SOCK_STREAM.rawValue), 0)
-    guard probe >= 0 else { return "0.0.0.0" }
-    close(probe)
-    return "::"
+  /// What the operator may want to know, besides how long requests took.
+  private static func gauges(
+    _ service: FleetService, _ issuer: FolderIssuer, _ connections: Connections, server: NIOSSLCertificate?,
+    clock: @escaping Clock
+  ) -> @Sendable () async throws -> [Gauge] {
+    {
+      var gauges = try await service.gauges()
+      let (open, refused) = connections.counts
+      gauges.append(Gauge("connections", "Riders' connections that are open.", Int64(open)))
+      gauges.append(
+        Gauge(
+          "refused_connections", "Riders' connections that were refused since this server began: there were too many.",
+          Int64(refused)))
+      // The other numbers do not depend on files that cannot be read; what is missing shows.
+      var ends = (try? await issuer.certificateEnds()) ?? [:]
+      ends["server"] = server.map { Int64($0.notValidAfter) }
+      let now = clock()
+      for (holder, end) in ends.sorted(by: { $0.key < $1.key }) {
+        let days = Int64((Double(end - now) / 86_400).rounded(.down))
+        gauges.append(
+          Gauge(
+            "certificate_days", "Whole days until a certificate ends: of all vehicles' the first one.", days,
+            label: ("holder", holder)))
+      }
+      return gauges
+    }
+  }
+
+  /// How many riders' connections there can be: each is an open file, and the rest of the server needs some, too.
+  private static func connections(_ wanted: Int64) -> Int {
+    let own: rlim_t = 256
+    var files = rlimit()
+    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    guard getrlimit(resource, &files) == 0 else { return Int(wanted) }
+    let needed = rlim_t(wanted) + own
+    if files.rlim_cur < needed {
+      files.rlim_cur = min(needed, files.rlim_max)
+      setrlimit(resource, &files)
+      getrlimit(resource, &files)
+    }
+    return Int(min(needed, max(files.rlim_cur, own + 1)) - own)
+  }
+
+  private static func checkMetricsPort(_ port: Int) throws {
+    guard ServerFolder.ports.contains(port) else { throw ServerError.usage("a port is 1 to 65535") }
+    let reason = try bindingFails(SocketAddress(ipAddress: "127.0.0.1", port: port))
+    guard reason == 0 else { throw ServerError.cannotListen("127.0.0.1:\(port)", reason, option: "--metrics-port") }
+  }
+
+  /// The address to listen at: all of IPv6 and IPv4 where this computer has IPv6, else all of IPv4.
+  ///
+  /// - Throws: `ServerError.cannotListen`.
+  private static func address(port: Int) throws -> String {
+    // NIO asks getaddrinfo(3), which takes no IPv6 address on a computer that has only IPv4 addresses.
+    if let any = try? SocketAddress.makeAddressResolvingHost("::", port: port) {
+      let reason = bindingFails(any)
+      if reason == 0 { return "::" }
+      guard [EAFNOSUPPORT, EADDRNOTAVAIL].contains(reason) else {
+        throw ServerError.cannotListen("[::]:\(port)", reason)
+      }
+    }
+    let reason = try bindingFails(SocketAddress(ipAddress: "0.0.0.0", port: port))
+    guard reason == 0 else { throw ServerError.cannotListen("0.0.0.0:\(port)", reason) }
+    return "0.0.0.0"
+  }
+
+  /// - Returns: why this process cannot listen there, as errno(3); 0 if it can.
+  private static func bindingFails(_ address: SocketAddress) -> Int32 {
+    let probe = socket(
+      address.protocol == .inet6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue), Int32(IPPROTO_TCP))
+    guard probe >= 0 else { return errno }
+    defer { close(probe) }
+    var isReused: Int32 = 1
+    setsockopt(probe, SOL_SOCKET, SO_REUSEADDR, &isReused, socklen_t(MemoryLayout<Int32>.size))
+    return address.withSockAddr { bind(probe, $0, socklen_t($1)) } == 0 ? 0 : errno
   }
 }
 
-/// The two servers that start at the same time.
+/// The listeners that start at the same time.
 private final class Starting: Sendable {
-  private let left = Mutex(2)
+  private let left: Mutex<Int>
 
-  /// Whether the other server already runs.
+  init(_ count: Int) { left = Mutex(count) }
+
+  /// Whether all others already listen.
   func isLast() -> Bool {
     left.withLock {
       $0 -= 1
@@ -147,8 +262,30 @@ private struct Housekeeping: Service {
             logger.error("housekeeping failed", metadata: ["error": "\(error)"])
           }
         }
+        // What many clients needed at once, glibc would keep.
+        malloc_trim(0)
         try await Task.sleep(for: .seconds(60))
       }
+    }
+  }
+}
+
+/// Ends the server in time, whatever its clients do: who still reads an answer has a few seconds.
+private struct Ending: Service {
+  let connections: [Connections]
+  let logger: Logger
+
+  /// Seconds from the signal.
+  private static let (patience, limit) = (5.0, 9.0)
+
+  func run() async throws {
+    try? await gracefulShutdown()
+    // This service ends now, because the others wait for it.
+    DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience) { for one in connections { one.end() } }
+    DispatchQueue.global().asyncAfter(deadline: .now() + Self.limit) {
+      // What was confirmed is on the medium, and the next start completes what was begun.
+      logger.warning("stopped, with work that had not ended")
+      _exit(0)
     }
   }
 }
@@ -159,6 +296,25 @@ private struct Following: Service {
 
   func run() async throws {
     await cancelWhenGracefulShutdown { await service.followAnnouncements() }
+  }
+}
+
+/// Tells vehicles what they have to know.
+private struct Publishing: Service {
+  let service: FleetService
+  let publisher: NoticePublisher
+  /// Whether the operator's ledger was taken in.
+  let isReady: Bool
+
+  func run() async throws {
+    try? await cancelWhenGracefulShutdown {
+      var isReady = isReady
+      while !isReady {
+        try await Task.sleep(for: .seconds(10))
+        isReady = await service.takeInLedger()
+      }
+      await publisher.run()
+    }
   }
 }
 

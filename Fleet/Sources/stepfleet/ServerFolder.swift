@@ -39,6 +39,10 @@ struct ServerFolder: Sendable {
     var burst = LoginSettings.burst
     /// The maximum number of an account's bookings that are not over.
     var bookings = BookingRules.maximumBookings
+    /// The maximum number of riders' connections at once: in all, and from one network.
+    var connections = Self.connections.all
+    var connectionsEach = Self.connections.each
+    static let connections: (all: Int64, each: Int64) = (2000, 250)
 
     var origin: String {
       // RFC 3986 3.2.2: an IPv6 address is in brackets.
@@ -62,6 +66,8 @@ struct ServerFolder: Sendable {
       .init("host", .string(settings.host)), .init("port", .integer(Int64(settings.port))),
       .init("mail_from", .string(settings.mailFrom)), .init("sendmail", .string(settings.sendmail)),
       .init("burst", .integer(settings.burst)), .init("bookings", .integer(settings.bookings)),
+      .init("connections", .integer(settings.connections)),
+      .init("connections_each", .integer(settings.connectionsEach)),
     ]
     if let database = settings.database { members.append(.init("database", .string(database))) }
     // The file appears under its name complete or not at all, because it marks a complete folder.
@@ -126,7 +132,9 @@ extension ServerFolder.Settings {
   init(parsing data: Data, _ path: String) throws(ServerError) {
     let json: JSON
     do { json = try JSON(parsing: data) } catch { throw .damaged(path, "\(error)") }
-    let known = ["host", "port", "database", "mail_from", "sendmail", "burst", "bookings"]
+    let known = [
+      "host", "port", "database", "mail_from", "sendmail", "burst", "bookings", "connections", "connections_each",
+    ]
     guard let members = json.object, members.allSatisfy({ known.contains($0.name) }) else {
       throw .damaged(path, "expected an object with \(known.joined(separator: ", "))")
     }
@@ -135,11 +143,14 @@ extension ServerFolder.Settings {
       let sendmail = json["sendmail"]?.string, sendmail.hasPrefix("/"),
       let burst = json["burst"].map({ $0.integer }) ?? LoginSettings.burst, Self.counts.contains(burst),
       let bookings = json["bookings"].map({ $0.integer }) ?? BookingRules.maximumBookings,
-      Self.counts.contains(bookings)
-    else { throw .damaged(path, "host, port, mail_from, sendmail, burst or bookings is missing or cannot be used") }
+      Self.counts.contains(bookings),
+      let connections = json["connections"].map({ $0.integer }) ?? Self.connections.all,
+      Self.counts.contains(connections),
+      let each = json["connections_each"].map({ $0.integer }) ?? Self.connections.each, Self.counts.contains(each)
+    else { throw .damaged(path, "a member is missing or cannot be used: \(known.joined(separator: ", "))") }
     self.init(
       host: host, port: Int(port), database: json["database"]?.string, mailFrom: mailFrom, sendmail: sendmail,
-      burst: burst, bookings: bookings)
+      burst: burst, bookings: bookings, connections: connections, connectionsEach: each)
   }
 }
 

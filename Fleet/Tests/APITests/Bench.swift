@@ -10,6 +10,7 @@ import Logging
 import Login
 import NIOCore
 import NIOEmbedded
+import Operator
 import StepProtocol
 import Store
 import Synchronization
@@ -23,7 +24,7 @@ let hour: Int64 = 3600
 /// vehicles "car" and "van" and the accounts ada and bob.
 final class Bench: Sendable {
   let service: FleetService
-  let desk = PlayedDesk()
+  let issuer = PlayedIssuer()
   let log = Log()
   private let database: TestDatabase
   private let time = PlayedClock()
@@ -41,10 +42,10 @@ final class Bench: Sendable {
       }
     }
     service = FleetService(
-      store: database.store, desk: desk, logger: Logger(label: "test") { [log] _ in log.handler() }, limit: limit,
+      store: database.store, issuer: issuer, logger: Logger(label: "test") { [log] _ in log.handler() }, limit: limit,
       clock: { [time] in time.now })
     for name in ["car", "van"] {
-      desk.have(name)
+      issuer.have(name)
       _ = try await service.addVehicle(name)
     }
   }
@@ -101,6 +102,29 @@ final class Bench: Sendable {
     }
   }
 
+  /// The names of the vehicles that wait for a notice, sorted.
+  func untold() async throws -> [String] {
+    try await store.read { transaction in
+      try transaction.run(
+        "SELECT name FROM notice JOIN vehicle ON vehicle.id = notice.vehicle WHERE since IS NOT NULL ORDER BY name"
+      ).map { $0.text("name") }
+    }
+  }
+
+  /// What notices say is revoked.
+  func revoked() async throws -> [Notice.Subject] {
+    let now = now
+    return try await store.read { try TokenTable.withdrawals(of: nil, at: now, in: $0).map(\.subject) }
+  }
+
+  /// Which access of bookings counts, in the order of the tokens' ids.
+  func standings() async throws -> [String] {
+    try await store.read { try $0.run("SELECT standing FROM access ORDER BY jti").map { $0.text("standing") } }
+  }
+
+  /// The broker has all notices.
+  func tell() async throws { try await run("UPDATE notice SET since = NULL") }
+
   func run(_ sql: String, _ values: [Value] = []) async throws {
     try await store.write { _ = try $0.run(sql, values) }
   }
@@ -113,9 +137,9 @@ final class Bench: Sendable {
     router.add(middleware: Watch(metrics))
     if isOperators {
       service.addAdminRoutes(to: router, PlayedAuthenticator())
+      metrics.addAdminRoutes(to: router) { [service] in try await service.gauges() }
     } else {
       service.addRoutes(to: router, PlayedAuthenticator())
-      metrics.addRoutes(to: router)
       router.refuseOtherMethods()
     }
     return router
@@ -218,18 +242,22 @@ struct TestDevice {
 }
 
 /// An operator without files: it remembers what it was asked, and fails when it is told to.
-final class PlayedDesk: OperatorDesk {
+final class PlayedIssuer: AccessIssuer {
   private let state = Mutex(State())
 
   struct State {
     /// By their folders.
     var vehicles: [String: Vehicle] = [:]
     var grants: [Grant] = []
-    var revoked: [Notice.Subject] = []
-    var told: [Set<UUID>] = []
-    /// The folders, and whether there was a notice to publish.
-    var removed: [String: Bool] = [:]
-    var tidied = 0
+    /// What is in the folder, and how often it was written.
+    var ledger = Ledger(tokens: [], withdrawals: [], revokedCertificates: [])
+    var keptLedgers = 0
+    /// The tokens of the last `retireKey`.
+    var lasting: [Ledger.Entry] = []
+    /// The folders.
+    var removed: [String] = []
+    /// The number of the last notice.
+    var last: Int64 = 0
     /// The next requests throw this.
     var error: (any Error)?
     /// Runs while the next token is made.
@@ -253,6 +281,7 @@ final class PlayedDesk: OperatorDesk {
 
   let key = SigningKey()
   func keys() async throws -> [VerificationKey] { [key.verificationKey] }
+  func signers() async throws -> [VerificationKey] { [key.verificationKey] }
 
   func vehicle(in folder: String) async throws -> Vehicle? {
     try check()
@@ -268,10 +297,10 @@ final class PlayedDesk: OperatorDesk {
       end: now + 100)
   }
 
-  func remove(_ folder: String, telling vehicle: UUID?) async throws {
+  func remove(_ folder: String) async throws {
     try check()
     state.withLock {
-      $0.removed[folder] = vehicle != nil
+      $0.removed.append(folder)
       $0.vehicles[folder] = nil
     }
   }
@@ -284,30 +313,41 @@ final class PlayedDesk: OperatorDesk {
       return (state.grants.count, state.meanwhile)
     }
     try await meanwhile?()
-    return IssuedToken(jti: "token \(number)", expires: grant.validity.upperBound, text: "access \(number)")
+    let vehicle = self.now.vehicles[grant.folder]!
+    let entry = Ledger.Entry(
+      id: "token \(number)", rider: grant.subject, vehicle: vehicle.uuid, steps: grant.steps,
+      notBefore: grant.validity.lowerBound, expires: grant.validity.upperBound,
+      device: grant.request.device.thumbprint, key: key.verificationKey.thumbprint,
+      certificate: Ledger.IssuedNumber(serial: "0\(number % 10)", end: grant.validity.upperBound))
+    return IssuedToken(entry: entry, text: "access \(number)")
   }
 
-  func revoke(_ subjects: [Notice.Subject], of vehicles: Set<UUID>, now: Int64) async throws -> Int {
+  func ledger(now: Int64) async throws -> Ledger {
+    try check()
+    return self.now.ledger
+  }
+
+  func have(_ ledger: Ledger) { state.withLock { $0.ledger = ledger } }
+
+  func keep(_ known: Ledger, inPlaceOf read: Ledger, now: Int64) async throws {
     try check()
     state.withLock {
-      $0.revoked += subjects
-      $0.told.append(vehicles)
+      $0.ledger = known
+      $0.keptLedgers += 1
     }
-    return subjects.count
   }
 
-  func publish(to vehicles: Set<UUID>) { state.withLock { $0.told.append(vehicles) } }
+  func numbered(_ number: Int64) { state.withLock { $0.last = number } }
+  func lastNumber() async throws -> Int64 { now.last }
 
-  func rotateKeys(now: Int64) async throws -> String {
+  func rotateKeys(above number: Int64, now: Int64) async throws -> (text: String, number: Int64) {
     try check()
-    return "rotated"
+    return ("rotated", number + 1)
   }
 
-  func retireKey(now: Int64) async throws { try check() }
-
-  func tidy(now: Int64) async throws {
+  func retireKey(tokens: [Ledger.Entry], now: Int64) async throws {
     try check()
-    state.withLock { $0.tidied += 1 }
+    state.withLock { $0.lasting = tokens }
   }
 }
 

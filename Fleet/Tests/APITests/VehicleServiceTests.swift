@@ -2,6 +2,7 @@ import Booking
 import Domain
 import FleetTestSupport
 import Geography
+import Operator
 import StepProtocol
 import Store
 import Testing
@@ -10,6 +11,8 @@ import Web
 @testable import API
 
 @Suite struct VehicleServiceTests {
+  private let phone = TestDevice()
+
   @Test(arguments: Engine.forRules)
   func `vehicles are listed by name with their open bookings`(_ engine: Engine) async throws {
     let bench = try await Bench(engine)
@@ -19,7 +22,7 @@ import Web
     #expect(listed.map(\.vehicle.name) == ["car", "van"])
     #expect(listed.map(\.bookings.count) == [0, 2])
     let (van, next) = try await bench.service.vehicle(try await bench.id(of: "van"))
-    #expect(van.steps == PlayedDesk.steps && next.map(\.interval) == [made.interval])
+    #expect(van.steps == PlayedIssuer.steps && next.map(\.interval) == [made.interval])
     let (named, bookings) = try await bench.service.named(van.id)
     #expect(named == van && bookings.count == 2)
     bench.wait(hour)
@@ -48,16 +51,65 @@ import Web
     let bench = try await Bench(engine)
     let ride = try await bench.ride(TestDevice())
     try await bench.service.setService(.suspended, of: "car")
-    #expect(bench.desk.now.revoked == [.token("token 1")])
+    #expect(try await bench.revoked() == [.token("token 1")])
     #expect(try await bench.state(of: ride.id) == .active)
     // Once more has no effect.
     try await bench.service.setService(.suspended, of: "car")
     try await bench.service.setService(.inService, of: "car")
-    #expect(bench.desk.now.revoked.count == 1)
+    #expect(try await bench.revoked().isEmpty)
     #expect(
       try await bench.events(of: "car").sorted() == [
         "maintenance", "maintenance_end", "provider_drop_off", "reservation_start", "trip_start",
       ])
+  }
+
+  @Test("with a vehicle that is back, riders have their access back", arguments: Engine.forRules)
+  func restored(engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    let ride = try await bench.ride(phone)
+    _ = try await bench.access(to: ride.id, phone)
+    // What was revoked before the suspension is not touched.
+    let now = bench.now
+    #expect(try await bench.store.write { try TokenTable.withdraw(["token 2"], at: now, in: $0) } == 1)
+    bench.wait(1)
+    try await bench.service.setService(.suspended, of: "car")
+    #expect(try await bench.standings() == ["withdrawn", "withdrawn"])
+    try await bench.tell()
+    bench.wait(60)
+    try await bench.service.setService(.inService, of: "car")
+    #expect(try await bench.standings() == ["given", "withdrawn"])
+    #expect(try await bench.revoked() == [.token("token 2")])
+    #expect(try await bench.untold() == ["car"])
+    #expect(bench.issuer.now.ledger.withdrawals.map(\.subject) == [.token("token 2")])
+    // It is access like any other.
+    try await bench.service.setService(.suspended, of: "car")
+    #expect(try await bench.revoked() == [.token("token 1"), .token("token 2")])
+  }
+
+  @Test("access that nobody has a right to stays revoked", arguments: Engine.forRules)
+  func withoutRight(engine: Engine) async throws {
+    let phone = TestDevice()
+    let changes: [(String, @Sendable (Bench, String) async throws -> Void)] = [
+      ("cancelled", { bench, ride in _ = try await bench.service.revoke(.booking(ride)) }),
+      ("device revoked", { bench, _ in _ = try await bench.service.revoke(.device(phone.thumbprint)) }),
+      ("account suspended", { bench, _ in try await bench.run("UPDATE account SET state = 'suspended'") }),
+      (
+        "shorter",
+        { bench, ride in
+          _ = try await bench.service.change(
+            ride, of: "ada", .extend(to: bench.interval(0, 1).end, ifVersion: .any))
+        }
+      ),
+      ("ended", { bench, _ in bench.wait(4 * hour) }),
+    ]
+    for (name, change) in changes {
+      let bench = try await Bench(engine)
+      let ride = try await bench.ride(phone)
+      try await bench.service.setService(.suspended, of: "car")
+      try await change(bench, ride.id)
+      try await bench.service.setService(.inService, of: "car")
+      #expect(try await bench.standings() == ["withdrawn"], "\(name)")
+    }
   }
 
   @Test(arguments: Engine.forRules)
@@ -67,14 +119,19 @@ import Web
     let id = try await bench.id(of: "car")
     try await bench.service.setService(.removed, of: "car")
     #expect(try await bench.state(of: ride.id) == .cancelled)
-    #expect(bench.desk.now.revoked == [.token("token 1")])
-    // It is told, because a token for it has not ended.
-    #expect(bench.desk.now.removed == ["car": true])
+    #expect(try await bench.revoked() == [.token("token 1")])
+    // It is told first, because a token for it has not ended.
+    #expect(bench.issuer.now.removed == [])
+    try await bench.service.tidy()
+    #expect(bench.issuer.now.removed == [])
+    try await bench.tell()
+    try await bench.service.tidy()
+    #expect(bench.issuer.now.removed == ["car"])
     #expect(try await bench.service.vehicles().map(\.vehicle.name) == ["van"])
     for later in [Service.suspended, .inService] {
       #expect(await refusal { try await bench.service.setService(later, of: id) } == .noSuchVehicle)
     }
-    bench.desk.have("car")
+    bench.issuer.have("car")
     #expect(try await bench.service.addVehicle("car") == nil)
   }
 
@@ -91,11 +148,11 @@ import Web
   func `a folder of a removed vehicle stays until the operator can remove it`(_ engine: Engine) async throws {
     let bench = try await Bench(engine)
     try await bench.service.setService(.removed, of: "car")
-    #expect(bench.desk.now.removed == ["car": false])
+    #expect(bench.issuer.now.removed == ["car"])
     // Another vehicle has that folder's name now.
-    bench.desk.have("car")
+    bench.issuer.have("car")
     try await bench.service.forgetRemoved()
-    #expect(bench.desk.now.vehicles["car"] != nil)
+    #expect(bench.issuer.now.vehicles["car"] != nil)
   }
 
   @Test func `vehicles are read again after a change by another server`() async throws {
@@ -119,16 +176,17 @@ import Web
   @Test func `all vehicles are told what was not published`() async throws {
     let bench = try await Bench()
     try await bench.service.publishToAll()
-    let ids = [try await bench.id(of: "car"), try await bench.id(of: "van")]
-    #expect(bench.desk.now.told == [Set(ids.compactMap { UUID($0) })])
+    #expect(try await bench.untold() == ["car", "van"])
   }
 
   @Test func `the operator's keys change, and every vehicle is told`() async throws {
     let bench = try await Bench()
     #expect(try await bench.service.rotateKeys() == "rotated")
+    #expect(try await bench.untold() == ["car", "van"])
+    try await bench.tell()
     try await bench.service.retireKey()
-    #expect(bench.desk.now.told.count == 2)
-    bench.desk.fail(DeskError.failed("car is not known to have the present key"))
+    #expect(try await bench.untold() == ["car", "van"])
+    bench.issuer.fail(IssuerError.failed("car is not known to have the present key"))
     let refused = OperatorFailure.keys("car is not known to have the present key")
     await #expect(throws: refused) { try await bench.service.rotateKeys() }
     await #expect(throws: refused) { try await bench.service.retireKey() }
@@ -136,7 +194,7 @@ import Web
 }
 
 @Suite struct EnrolmentTests {
-  private func enrolment(_ code: String, name: String? = nil, steps: [Step] = PlayedDesk.steps) -> Enrolment {
+  private func enrolment(_ code: String, name: String? = nil, steps: [Step] = PlayedIssuer.steps) -> Enrolment {
     Enrolment(
       code: code, name: name, id: .random(), topic: TopicPrefix("fleet/bus")!, steps: steps,
       encryptionKey: DecryptionKey().encryptionKey, statementKey: SigningKey().verificationKey,
@@ -150,7 +208,7 @@ import Web
     #expect(try await bench.service.invitations() == [Invitation(name: "bus", expires: bench.now + 86_400)])
     let joins = enrolment(code, name: "bus")
     let (name, admission) = try await bench.service.enrol(joins)
-    #expect(name == "bus" && admission.keys == [bench.desk.key.verificationKey])
+    #expect(name == "bus" && admission.keys == [bench.issuer.key.verificationKey])
     let vehicle = try await bench.service.named("bus").vehicle
     #expect(vehicle.id == joins.id.description && vehicle.folder == vehicle.id && vehicle.steps == joins.steps)
     #expect(try await bench.events(of: "bus") == ["provider_drop_off"])
@@ -169,13 +227,13 @@ import Web
     }
     #expect(await refused(enrolment("AAAA-BBBB-CCCC")) == .badCode)
     #expect(await refused(enrolment(code, name: "train")) == .otherName("bus"))
-    #expect(await refused(enrolment(code, steps: [PlayedDesk.steps[0], PlayedDesk.steps[0]])) == .sameSteps)
+    #expect(await refused(enrolment(code, steps: [PlayedIssuer.steps[0], PlayedIssuer.steps[0]])) == .sameSteps)
     bench.wait(60)
-    bench.desk.fail(DeskError.request("the certificate request: damaged"))
+    bench.issuer.fail(IssuerError.request("the certificate request: damaged"))
     #expect(await refused(enrolment(code)) == .badApplication("the certificate request: damaged"))
-    bench.desk.fail(DeskError.taken("/srv/fleet/operator/vehicles/car"))
+    bench.issuer.fail(IssuerError.taken("/srv/fleet/operator/vehicles/car"))
     #expect(await refused(enrolment(code)) == .topicTaken)
-    bench.desk.fail(DeskError.failed("/srv/fleet/operator: no space left"))
+    bench.issuer.fail(IssuerError.failed("/srv/fleet/operator: no space left"))
     await #expect(throws: OperatorFailure.admission) {
       try await bench.service.enrol(enrolment(code))
     }
@@ -184,7 +242,7 @@ import Web
     // It ends when it was to end, however often it failed.
     #expect(try await bench.service.invitations() == [Invitation(name: "bus", expires: expires)])
     #expect(try await bench.service.vehicles().map(\.vehicle.name) == ["car", "van"])
-    bench.desk.fail(nil)
+    bench.issuer.fail(nil)
     #expect(await refused(enrolment(code)) == nil)
   }
 
@@ -218,7 +276,7 @@ import Web
     let bench = try await Bench(engine)
     #expect(await refusal { _ = try await bench.service.addVehicle("car") } == .vehicleTaken)
     #expect(await refusal { _ = try await bench.service.addVehicle("a\nb") } == .badName)
-    try await bench.desk.remove("car", telling: nil)
+    try await bench.issuer.remove("car")
     #expect(await refusal { _ = try await bench.service.addVehicle("car") } == .nameTaken)
   }
 }

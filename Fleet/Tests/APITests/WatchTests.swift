@@ -75,17 +75,68 @@ import Web
 
   @Test func `requests are counted by their routes, and unknown paths are not written down`() async throws {
     let bench = try await Bench()
-    let router = bench.router(metrics: Metrics())
+    let counted = Metrics()
+    let router = bench.router(metrics: counted)
     for path in ["/healthz", "/healthz", "/nowhere/at/all", "/v1/bookings/1"] {
       _ = try await bench.ask(.get, path, router: router)
     }
-    let metrics = try await bench.ask(.get, "/metrics", router: router)
+    // They are the operator's.
+    #expect(try await bench.ask(.get, "/metrics", router: router).status == 404)
+    let metrics = try await bench.ask(.get, "/metrics", router: bench.router(isOperators: true, metrics: counted))
     #expect(metrics.headers[.contentType] == "text/plain; version=0.0.4")
     #expect(metrics.text.contains(#"stepfleet_request_seconds_count{method="GET",route="/healthz",status="200"} 2"#))
     #expect(metrics.text.contains(#"route="NotFound",status="404""#) && !metrics.text.contains("nowhere"))
     #expect(bench.log.text.contains("request method=GET") && bench.log.text.contains("route=/v1/bookings/{id}"))
     #expect(metrics.headers[.strictTransportSecurity] == "max-age=31536000")
     #expect(metrics.headers[.xContentTypeOptions] == "nosniff")
+  }
+
+  @Test func `what the operator has to know of access is told`() async throws {
+    let bench = try await Bench()
+    func value(_ name: String) async throws -> String? {
+      let text = try await bench.command(.get, "/metrics").text
+      #expect(text.contains("# TYPE stepfleet_\(name) gauge\n"))
+      return text.split(separator: "\n").first { $0.hasPrefix("stepfleet_\(name) ") }?.split(separator: " ").last.map(
+        String.init)
+    }
+    _ = try await bench.ride(TestDevice())
+    #expect(try await value("live_tokens") == "1")
+    #expect(try await value("untold_notices") == "0")
+    #expect(try await value("untold_notices_oldest_seconds") == "0")
+    try await bench.service.publishToAll()
+    bench.wait(40)
+    #expect(try await value("untold_notices") == "2")
+    #expect(try await value("untold_notices_oldest_seconds") == "40")
+    // The server ended before it took back what the account has.
+    try await bench.run("UPDATE account SET state = 'suspended'")
+    #expect(try await value("unrevoked_tokens") == "1")
+    try await bench.service.tidy()
+    #expect(try await value("live_tokens") == "0")
+    #expect(try await value("unrevoked_tokens") == "0")
+  }
+
+  @Test func `numbers of one name are told under one heading`() {
+    let gauges = ["a", "b"].map { Gauge("days", "Days.", 1, label: ("holder", $0)) } + [Gauge("other", "Other.", -2)]
+    #expect(
+      Gauge.text(of: gauges) == """
+        # HELP stepfleet_days Days.
+        # TYPE stepfleet_days gauge
+        stepfleet_days{holder="a"} 1
+        stepfleet_days{holder="b"} 1
+        # HELP stepfleet_other Other.
+        # TYPE stepfleet_other gauge
+        stepfleet_other -2
+
+        """)
+  }
+
+  @Test func `a path has one slash between its parts`() async throws {
+    let bench = try await Bench()
+    for path in ["//healthz", "/v1//bookings", "///healthz", "/v1/vehicles//"] {
+      let answer = try await bench.ask(.get, path)
+      #expect(answer.status == 404 && answer.code == "not_found", "\(path)")
+    }
+    #expect(try await bench.ask(.get, "/healthz?a=//").status == 200)
   }
 
   @Test func `a request is counted below each time that it did not take`() {
@@ -148,7 +199,7 @@ import Web
   }
 
   @Test func `steps are read as they are written`() {
-    #expect([Step](json: PlayedDesk.steps.json) == PlayedDesk.steps)
+    #expect([Step](json: PlayedIssuer.steps.json) == PlayedIssuer.steps)
     let step: JSON = ["id": "left", "side": "left", "major": 1]
     let bad: [JSON] = [
       [], "left", [["id": "left", "side": "left"]], [["id": "left", "side": "top", "major": 1]],

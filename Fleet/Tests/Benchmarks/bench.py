@@ -8,6 +8,8 @@
     servers   two servers on one PostgreSQL beside one
     book      `stepctl book` from a cold start, beside curl with the same requests
     revoke    from `stepfleet revoke` to a stepd that refuses
+    notices   until the broker has the notices of 1,000 and of 2,000 vehicles, and a revoked booking's meanwhile
+    scale     access, and from a revocation to the broker, with 100, 1,000 and 10,000 vehicles of 20 live tokens each
 
 All serve HTTP/1.1 with TLS and one certificate, each with its own copy of one SQLite database that stepfleet has made: its
 tables, indices and triggers. A request has a proof of its own (RFC 9449), made before the time is taken; each server checks
@@ -20,7 +22,6 @@ Look at the ratios: medians of the ratios of a round, which a busy machine distu
 
 import argparse
 import base64
-import hashlib
 import json
 import multiprocessing
 import os
@@ -37,7 +38,7 @@ import tempfile
 import time
 import uuid
 from contextlib import ExitStack, closing
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -48,10 +49,13 @@ sys.path[:0] = [str(HERE.parent / "System"), str(REPOSITORY / "Tests/System"), s
 
 import client  # noqa: E402
 from postgres import Cluster  # noqa: E402
-from programs import STEPCTL  # noqa: E402
+from programs import STEPCTL, Stepctl, Transcript  # noqa: E402
+from riders import Rider, base64url, digest, encoded  # noqa: E402
+from scale import measure_scale  # noqa: E402
 from server import STEPFLEET, Broker, Server  # noqa: E402
 from test_fleet import Car  # noqa: E402
 from test_stepctl import Phone  # noqa: E402
+from told import Kept, multiplied  # noqa: E402
 from vehicle import free_port  # noqa: E402
 
 SECONDS, THREADS = 2, 2
@@ -63,60 +67,14 @@ STARTS, COLD = 10, 20
 TOKENS = 8
 # A vehicle remembers 64 revocations, so this is as many as one can have.
 REVOKING_PHONES = 8
+# How many vehicles are told.
+NOTICES = (1000, 2000)
 # One token for the first booking at a vehicle, and two a round.
 ROUNDS_A_CAR = (TOKENS - 1) // 2
 NAMES = ("stepfleet", "Go", "FastAPI")
 PHASES = {"bookings, 16 clients": ("book", 16), "bookings, 64 clients": ("book", 64), "one vehicle, 16 clients": ("read", 16)}
 # What is to be reached: of Go's, and of FastAPI's.
 GOALS = {"bookings, 16 clients": (1.0, 1.3), "bookings, 64 clients": (1.0, 1.3), "one vehicle, 16 clients": (0.35, 1.5)}
-
-
-def base64url(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def encoded(value: dict) -> str:
-    return base64url(json.dumps(value, separators=(",", ":")).encode())
-
-
-def digest(text: str) -> str:
-    return base64url(hashlib.sha256(text.encode()).digest())
-
-
-class Rider:
-    """An account with a login, as the database has it; nobody has typed a password."""
-
-    def __init__(self):
-        self.account, self.session = str(uuid.uuid4()), base64url(os.urandom(16))
-        self.key, self.access = Ed25519PrivateKey.generate(), f"sfa_{self.session}{base64url(os.urandom(32))}"
-        x = base64url(self.key.public_key().public_bytes_raw())
-        self.device = digest(f'{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}')
-        jwk = {"kty": "OKP", "crv": "Ed25519", "x": x}
-        self.header = encoded({"typ": "dpop+jwt", "alg": "EdDSA", "jwk": jwk})
-        self.hash = digest(self.access)
-
-    def rows(self, now: int) -> str:
-        return (
-            "INSERT INTO account (id, email, role, state, terms, terms_accepted, created) "
-            f"VALUES ('{self.account}', '{self.account}@example.org', 'rider', 'active', '', {now}, {now});\n"
-            "INSERT INTO session (id, account, device, created, used, refresh, refresh_expires, access, access_expires, "
-            f"former_access_expires) VALUES ('{self.session}', '{self.account}', '{self.device}', {now}, {now}, "
-            f"'{digest('none')}', {now + 86_400}, '{self.hash}', {now + 86_400}, 0);\n"
-        )
-
-    def proof(self, method: str, url: str) -> str:
-        claims = {
-            "jti": base64url(random.randbytes(12)), "htm": method, "htu": url, "iat": int(time.time()), "ath": self.hash,
-        }  # fmt: skip
-        signed = f"{self.header}.{encoded(claims)}"
-        return f"{signed}.{base64url(self.key.sign(signed.encode()))}"
-
-    def request(self, origin: str, method: str, path: str, body: str = "") -> str:
-        return (
-            f"{method} {path} HTTP/1.1\r\nHost: {origin.removeprefix('https://')}\r\n"
-            f"Authorization: DPoP {self.access}\r\nDPoP: {self.proof(method, origin + path)}\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
-        )
 
 
 def stamp(seconds: int) -> str:
@@ -466,9 +424,66 @@ def measure_revoke(folder: Path, rounds: int):
     )
 
 
+def revoke_one(server: Server, kept: Kept, car: str, booking: str) -> float:
+    """How long it takes until the broker has the car's next notice, in milliseconds."""
+    began = time.time()
+    revoking = subprocess.Popen(
+        [STEPFLEET, "booking", "cancel", "--dir", server.folder, booking], stdout=subprocess.PIPE, text=True)
+    seconds = kept.next(car, began)
+    assert revoking.communicate()[0].endswith(" 1 tokens revoked\n")
+    return seconds * 1e3
+
+
+def measure_notices(folder: Path, rounds: int):
+    for count in NOTICES:
+        with ExitStack() as stack:
+            server = stack.enter_context(closing(Server(folder / f"fleet{count}")))
+            server.starts()
+            stepctl = Stepctl(folder, Transcript())
+            for name in ("car", "last"):
+                # With the last one the broker's list is written again.
+                if name == "last":
+                    server.stops()
+                    multiplied(server, car, count - 2)
+                    server.starts()
+                made = stepctl("provision", "vehicle", folder / f"{name}{count}", "--operator", server.folder / "operator")
+                assert made.status == 0, made
+                assert server.types("vehicle", "add", f"{name}{count}").returncode == 0
+                if name == "car":
+                    car = json.loads(server.types("vehicle", "list", "--json").stdout)["vehicles"][0]["id"]
+            phone = Phone(server, folder / f"phone{count}", "rider@example.org").makes_account().logs_in()
+            bookings = []
+            for hour in range(TOKENS):
+                begin = (datetime.now() + timedelta(hours=hour + 1)).strftime("%Y-%m-%dT%H:%M")
+                booking = phone("book", f"car{count}", "--from", begin, "--for", "30m", "-y", "--json")
+                assert booking.status == 0, booking
+                bookings.append(booking.json["id"])
+            server.stops()
+            server.broker = stack.enter_context(closing(Broker(server)))
+            kept = stack.enter_context(closing(Kept(server, folder / f"kept{count}")))
+            began = time.time()
+            server.starts()
+            started = kept.last(count, began)
+
+            alone = [revoke_one(server, kept, car, booking) for booking in bookings[: TOKENS // 2]]
+            kept.clear()
+            began = time.time()
+            # Every vehicle is told.
+            assert server.types("keys", "rotate").returncode == 0
+            answered = time.time() - began
+            revoking = [revoke_one(server, kept, car, booking) for booking in bookings[TOKENS // 2 :]]
+            told = kept.last(count, began)
+            status = Path(f"/proc/{server.process.pid}/status").read_text()
+            memory = int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) / 1e3
+            print(
+                f"\n{count} vehicles: from the start until all are told {started:.1f} s; from a change of keys "
+                f"{told:.1f} s (answered in {answered:.1f} s); a revoked booking is told in {statistics.median(alone):.0f} ms, "
+                f"meanwhile in {', '.join(f'{one:.0f}' for one in revoking)} ms; memory at most {memory:.0f} MB", flush=True)
+
+
 PARTS = {
     "load": measure_load, "start": measure_start, "servers": measure_servers, "book": measure_book,
-    "revoke": measure_revoke,
+    "revoke": measure_revoke, "notices": measure_notices, "scale": measure_scale,
 }  # fmt: skip
 
 

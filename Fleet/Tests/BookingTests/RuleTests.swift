@@ -120,9 +120,12 @@ private func refusal(_ work: () throws(FleetRefusal) -> Void) -> FleetRefusal? {
 }
 
 @Suite struct AccessRuleTests {
-  private func request(isActive: Bool = true, isRevoked: Bool = false, ends: [Int64] = []) -> FleetRefusal? {
+  private func request(
+    isActive: Bool = true, isRevoked: Bool = false, ends: [Int64] = [], device: [Int64] = [], vehicle: [Int64] = []
+  ) -> FleetRefusal? {
     refusal { () throws(FleetRefusal) in
-      try AccessRules.checkRequest(isActive: isActive, isRevoked: isRevoked, ends: ends)
+      try AccessRules.checkRequest(
+        isActive: isActive, isRevoked: isRevoked, ends: .init(account: ends, device: device, vehicle: vehicle))
     }
   }
 
@@ -137,6 +140,12 @@ private func refusal(_ work: () throws(FleetRefusal) -> Void) -> FleetRefusal? {
     #expect(request(ends: [8, 3, 4, 5, 6, 7, 2, 9]) == .tooMuchAccess(until: 2))
     // Of nine, two have to end.
     #expect(request(ends: Array(11...19)) == .tooMuchAccess(until: 12))
+  }
+
+  @Test func `one notice can revoke all tokens of a device, and of a vehicle`() {
+    #expect(request(device: Array(1...15), vehicle: Array(1...63)) == nil)
+    #expect(request(device: Array(1...16)) == .tooMuchAccess(until: 1))
+    #expect(request(vehicle: Array(1...64)) == .tooMuchAccess(until: 1))
   }
 
   private func gift(_ service: Service = .inService, isRevoked: Bool = false, isUnchanged: Bool = true) -> FleetRefusal?

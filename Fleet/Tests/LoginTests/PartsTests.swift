@@ -1,6 +1,7 @@
 import Dispatch
 import Encoding
 import Testing
+import Web
 
 @testable import Login
 

@@ -45,6 +45,6 @@ class Cluster:
 def sql(url: str, statement: str) -> list[str]:
     """What another program reads of a database, or does to it: a line for each row."""
     ended = subprocess.run(
-        ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", url, "-c", statement], capture_output=True, text=True)
+        ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", url], input=statement, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout.split("\n")[:-1]

@@ -1,14 +1,18 @@
 """A whole server: the stepfleet that was built, with a folder and ports of its own, and mail that goes into files."""
 
+import http.client
 import json
 import os
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import time
+from contextlib import closing
 from pathlib import Path
 
+import postgres
 from programs import wait_until
 from vehicle import free_port
 
@@ -26,6 +30,9 @@ mv "$file" "{mails}/$(date +%s%N).mail"
 
 class Server:
     """Made, and not yet started."""
+
+    # The address of its database, where that is no file.
+    database: str | None = None
 
     def __init__(self, folder: Path, *arguments):
         self.folder = folder
@@ -106,15 +113,32 @@ class Server:
 
         return wait_until(found, f"a mail to {to}")[0]
 
-    def another(self) -> "Another":
-        """A second server of the same database."""
-        return Another(self)
+    def metrics(self) -> str:
+        """What the operator reads for Prometheus."""
+        connection = http.client.HTTPConnection("admin", timeout=30)
+        with closing(socket.socket(socket.AF_UNIX)) as connection.sock:
+            connection.sock.connect(str(self.folder / "run/admin.sock"))
+            connection.request("GET", "/metrics")
+            answer = connection.getresponse()
+            assert answer.status == 200, answer.status
+            return answer.read().decode()
+
+    def another(self, folder: Path | None = None) -> "Another":
+        """A second server of the same database.
+
+        - folder: a copy of this one's; none for the same.
+        """
+        return Another(self, folder or self.folder)
 
     def at(self, folder: Path) -> "Server":
         """The same, elsewhere."""
         other = Server.__new__(Server)
         other.folder = folder
         return other
+
+    def runs(self, statement: str) -> list:
+        """The first column of what another program reads of the database, of either kind, or does to it."""
+        return postgres.sql(self.database, statement) if self.database else [row[0] for row in self.sql(statement)]
 
     def sql(self, statement: str, *values) -> list:
         """What another program reads of the database, or does to it."""
@@ -125,12 +149,13 @@ class Server:
 class Another:
     """Riders reach it under the first one's name, as behind a load balancer; here it has a port of its own."""
 
-    def __init__(self, first: Server):
+    def __init__(self, first: Server, folder: Path):
         port = free_port()
-        self.url, self.logfile = f"https://localhost:{port}", first.folder.parent / "another.log"
+        self.url, self.socket = f"https://localhost:{port}", folder / f"run/{port}.sock"
+        self.logfile = first.folder.parent / "another.log"
         with open(self.logfile, "wb") as log:
             self.process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", STEPFLEET, "serve", first.folder, "--port", str(port)],
+                ["setpriv", "--pdeathsig", "KILL", STEPFLEET, "serve", folder, "--port", str(port)],
                 stderr=log, stdout=log)
         wait_until(lambda: '"serving"' in self.logfile.read_text(), "another server serves")
         # It does not take proofs from before it was there, to the second.

@@ -54,6 +54,46 @@ def test_the_document_describes_every_route_and_no_other():
     assert routes == {(method, path) for path, methods in DOCUMENT["paths"].items() for method in methods}
 
 
+def inputs(schema: dict, path: str):
+    """Each text and list that somebody sends, with its place."""
+    if "$ref" in schema:
+        schema = DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    for part in schema.get("allOf", []):
+        yield from inputs(part, path)
+    for name, member in schema.get("properties", {}).items():
+        yield from inputs(member, f"{path}.{name}")
+    if schema.get("type") in ("string", "array"):
+        yield path, schema
+    if "items" in schema:
+        yield from inputs(schema["items"], f"{path}[]")
+
+
+def test_the_document_says_what_inputs_are_checked_for():
+    found = []
+    for path, methods in DOCUMENT["paths"].items():
+        for method, operation in methods.items():
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                found += inputs(content["schema"], f"{method} {path} ")
+    assert len(found) > 30
+    for place, schema in found:
+        if schema["type"] == "array":
+            assert schema["minItems"] == 1 and schema["maxItems"] == 16, place
+        elif place.rpartition(".")[2] not in ("scope", "token_type_hint"):
+            assert schema.keys() & {"minLength", "pattern", "format", "enum", "const"}, place
+
+
+@pytest.mark.parametrize("body", [
+    {"steps": []}, {"steps": ["left"] * 17}, {"steps": ["LEFT"]},
+])
+def test_what_the_document_forbids_is_refused(server, rider, body):
+    import jsonschema
+
+    whole = {"vehicle": "00000000-0000-4000-8000-000000000000", "to": "2999-01-01T00:00:00Z", **body}
+    content = DOCUMENT["paths"]["/v1/bookings"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert not jsonschema.Draft202012Validator(content).is_valid(whole)
+    assert rider.asks("POST", "/v1/bookings", json=whole).status_code == 400
+
+
 @schema.exclude(path_regex="^/(device|v1/account$)").parametrize()
 @settings(
     max_examples=12, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate],

@@ -147,14 +147,19 @@ def test_a_shorter_booking_takes_the_longer_access_back(fleet, car, phone):
     assert phone.opens(car).status == 0
 
 
-def test_a_vehicle_that_is_suspended_opens_for_nobody(fleet, car, phone):
+def test_a_vehicle_that_is_suspended_opens_for_nobody_and_afterwards_for_its_rider(fleet, car, phone):
     booking = booked(phone.rider, car)
     phone.gets_access(booking["id"])
     assert fleet.types("vehicle", "suspend", "car").returncode == 0
     wait_until(lambda: refused(phone, car), "the step is refused")
     assert fleet.types("vehicle", "resume", "car").returncode == 0
-    phone.gets_access(booking["id"])
-    assert phone.opens(car).status == 0
+    # The rider does nothing for it, and needs no server.
+    wait_until(lambda: phone.opens(car).status == 0, "the access is back")
+    # An access that was cancelled meanwhile is not.
+    assert fleet.types("vehicle", "suspend", "car").returncode == 0
+    assert fleet.types("revoke", "--booking", booking["id"]).returncode == 0
+    assert fleet.types("vehicle", "resume", "car").returncode == 0
+    wait_until(lambda: refused(phone, car), "the step is refused")
 
 
 def test_a_restored_server_goes_on(fleet, car, phone, tmp_path):
@@ -200,3 +205,26 @@ def test_a_vehicle_that_is_removed_is_told_that_its_access_is_revoked(fleet, car
     assert phone.opens(car).status == 0
     assert fleet.types("vehicle", "remove", "car", "--yes").returncode == 0
     wait_until(lambda: refused(phone, car), "the step is refused")
+
+
+def test_a_library_that_was_there_first_takes_no_arguments_away(tmp_path):
+    library, source = tmp_path / "early.so", Path(__file__).parents[3] / "Tests/System/early.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+    for environment in ({}, {"LD_PRELOAD": str(library)}):
+        ended = subprocess.run([STEPFLEET, "nonsense"], env=os.environ | environment, capture_output=True, text=True)
+        assert (ended.returncode, "nonsense" in ended.stderr) == (64, True), ended
+
+
+def test_every_help_text_fits_80_columns():
+    def answer(*arguments):
+        environment = os.environ | {"COLUMNS": "80"}
+        return subprocess.run([STEPFLEET, *arguments], capture_output=True, text=True, timeout=60, env=environment).stdout
+
+    def visit(command, words):
+        lines = answer(*words, "--help").splitlines()
+        assert lines and max(map(len, lines)) <= 80, words
+        for child in command.get("subcommands", []):
+            if child["commandName"] != "help":
+                visit(child, [*words, child["commandName"]])
+
+    visit(json.loads(answer("--experimental-dump-help"))["command"], [])

@@ -58,6 +58,8 @@ def foreign_client(server, key):
     session.verify = server.verify
     metadata = session.get(server.url + "/.well-known/oauth-authorization-server").json()
     assert metadata["issuer"] == server.url
+    # RFC 8414 3.2.
+    assert [] not in metadata.values()
     client = OAuth2Client(
         token_endpoint=metadata["token_endpoint"],
         device_authorization_endpoint=metadata["device_authorization_endpoint"],
@@ -123,7 +125,12 @@ def test_a_device_code_gives_tokens_once(device, rider):
 
 def test_requests_that_are_not_oauth_are_refused(device):
     url = device.server.url
-    oauth_error(device.post("/oauth/token", data={"client_id": "other"}), "invalid_client", 401)
+    # RFC 6749 5.2, RFC 9110 15.5.2: in the scheme that the client has used.
+    for used, challenge in ((None, "Basic"), ("Basic b3RoZXI6", "Basic"), ("Bearer a", "Bearer"), ('"a" b', "Basic")):
+        headers = {"Authorization": used} if used else {}
+        refused = device.post("/oauth/token", data={"client_id": "other"}, headers=headers)
+        oauth_error(refused, "invalid_client", 401)
+        assert refused.headers["WWW-Authenticate"] == f'{challenge} realm="oauth"'
     oauth_error(device.post("/oauth/token", data={"grant_type": "refresh_token"}), "invalid_client", 401)
     oauth_error(device.token(grant_type="password", username="a", password="b"), "unsupported_grant_type")
     oauth_error(device.token(), "invalid_request")

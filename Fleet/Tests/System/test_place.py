@@ -138,8 +138,7 @@ def phone(fleet, tmp_path):
 
 def questions(fleet) -> int:
     """How often a vehicle's place was asked for."""
-    text = requests.get(fleet.url + "/metrics", verify=fleet.verify).text
-    return sum(int(count) for count in re.findall(r'_count{.*route="/v1/vehicles/[^"]+".*} (\d+)', text))
+    return sum(int(count) for count in re.findall(r'_count{.*route="/v1/vehicles/[^"]+".*} (\d+)', fleet.metrics()))
 
 
 def placed(fleet, north: float, east: float, seconds_ago: int = 0):

@@ -129,6 +129,40 @@ def test_from_nothing_to_an_open_step_in_three_commands(fleet, car, phone):
     assert phone("status").lines == ["left     open", "right    closed"]
 
 
+def test_from_nothing_and_no_account_to_an_open_step(fleet, car, tmp_path):
+    """Three commands and six answers."""
+    phone = Phone(fleet, tmp_path / "phone-bo", "bo@example.org")
+    with ExitStack() as stack:
+        answers = []
+
+        def types(*arguments):
+            command = [STEPCTL, *arguments]
+            return stack.enter_context(closing(Terminal(command, phone.stepctl.environment | {"TERM": "xterm"}, 50)))
+
+        def answer(terminal, question: bytes, text: str):
+            terminal.waits_for(question)
+            answers.append(question)
+            terminal.types(text.encode() + b"\n")
+
+        login = types("login", fleet.url)
+        answer(login, b"Trust it?", "y")
+        answer(login, b"No account yet? Type your email address: ", phone.email)
+        login.waits_for(b"or one for a new account: ")
+        wait_until(lambda: not login.shows_what_is_typed, "the terminal hides what is typed")
+        answer(login, b"or one for a new account: ", PASSWORD)
+        answer(login, b"Make an account for bo@example.org, and accept these terms?", "y")
+        answer(login, b"the code (Enter to stop): ", code_in(fleet.mail(phone.email)))
+        assert login.ends() == 0, login.written
+        assert b"as bo@example.org" in login.written and PASSWORD.encode() not in login.written
+
+        book = types("book", "Rolling Chassis", "--for", "2h")
+        answer(book, b"Book it?", "")
+        assert book.ends() == 0, book.written
+        assert len(answers) == 6
+    opened = phone("open", STEPCTL_RADIO=car.radio)
+    assert (opened.status, opened.stdout) == (0, "the left step is open\n"), opened
+
+
 def browser(fleet):
     import requests
 
@@ -147,7 +181,7 @@ def fingerprint(file) -> str:
 
 def test_a_booking_from_its_begin_to_its_end(fleet, car, phone, new_phone):
     phone.logs_in()
-    assert phone("whoami").lines[0] == "account   anna@example.org"
+    assert phone("whoami").lines[0] == "account  anna@example.org"
     assert phone("vehicles").lines == ["Rolling Chassis  available        left, right"]
     booked = phone("book", "rolling chassis", "--for", "2h", "-y", "--json")
     assert booked.status == 0, booked
@@ -249,3 +283,35 @@ def test_a_booking_of_a_vehicle_out_of_service_is_not_extended(fleet, car, phone
     assert "the vehicle is out of service" in longer.stderr, longer
     (kept,) = phone("bookings", "list", "--json").lines
     assert json.loads(kept)["to"] == booked.json["to"]
+
+
+def test_access_is_back_after_a_vehicle_was_suspended_and_resumed(fleet, car, phone):
+    phone.logs_in()
+    assert phone("book", "Rolling Chassis", "--for", "2h", "-y").status == 0
+    assert phone("open", STEPCTL_RADIO=car.radio).status == 0
+    assert fleet.types("vehicle", "suspend", "Rolling Chassis").returncode == 0
+    wait_until(lambda: phone("status").status == 5, "the vehicle refuses")
+    assert fleet.types("vehicle", "resume", "Rolling Chassis").returncode == 0
+    closed = phone("close", STEPCTL_RADIO=car.radio)
+    assert (closed.status, closed.stdout) == (0, "the left step is closed\n"), closed
+    assert phone("status").status == 0
+
+
+def test_access_that_was_revoked_during_a_booking_heals_itself(fleet, car, phone):
+    phone.logs_in()
+    assert phone("book", "Rolling Chassis", "--for", "2h", "-y").status == 0
+    assert phone("open", STEPCTL_RADIO=car.radio).status == 0
+    # The version before has begun to revoke it, and the next start completes that.
+    assert fleet.stops() == 0
+    fleet.sql("UPDATE access SET standing = 'withdrawing'")
+    fleet.starts()
+    # It does not take proofs from before it was there, to the second.
+    time.sleep(1.1)
+
+    def heals():
+        closed = phone("close", STEPCTL_RADIO=car.radio)
+        assert (closed.status, closed.stdout) == (0, "the left step is closed\n"), closed
+        return "access   fetched again from the operator's server" in closed.stderr
+
+    wait_until(heals, "the vehicle knows of it")
+    assert phone("status").status == 0

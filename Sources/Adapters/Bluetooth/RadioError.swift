@@ -101,7 +101,8 @@ package enum RadioError: Failure, Equatable {
     case .cannotAdvertise(let radio):
       "\(radio) cannot advertise: it takes an adapter (hci0) or a controller (h4:…)"
     case .tooFewSets(let radio, let sets, let beacons):
-      "\(radio) can send \(sets) beacon\(sets == 1 ? "" : "s") at a time, not \(beacons); give each step its own adapter"
+      "\(radio) can send \(sets) advertisement\(sets == 1 ? "" : "s") at a time, not \(beacons): each beacon takes one, "
+        + "and so does [link]; use one more adapter"
     case .refused(let radio, let command, let status):
       "\(radio) refused `\(command)` with status 0x\(String(status, radix: 16))"
     case .noAnswer(let radio, let command):

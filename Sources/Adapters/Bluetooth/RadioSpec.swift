@@ -62,6 +62,22 @@ package enum RadioSpec: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
+  /// The number of an adapter of this computer; nil for anything else.
+  package var adapter: UInt16? {
+    switch self {
+    case .hci(let number), .bluez(let number): number
+    case .h4, .btsnoop: nil
+    }
+  }
+
+  package var isCapture: Bool { if case .btsnoop = self { true } else { false } }
+
+  /// Whether it ends in a moment where nobody looks: a recording is replayed as fast as it can be read, unless a
+  /// program still writes to it through a pipe.
+  package var isReplay: Bool {
+    if case .btsnoop(let path) = self { path != "-" } else { false }
+  }
+
   /// Opens the radio: when this returns, it listens.
   ///
   /// - Parameters:

@@ -1,26 +1,33 @@
 import COpenSSL
+import Encoding
 import Glibc
 
 /// An X.509 certificate (RFC 5280).
 package struct Certificate: ~Copyable {
   let handle: OpenSSLHandle
 
+  /// OpenSSL's reason only names the byte that does not fit.
+  private static let damaged = "it is damaged, or not a certificate"
+
   package init(pem: [UInt8]) throws(OpenSSLError) {
-    let bio = try MemoryBIO(pem)
+    let bio = try MemoryBIO(pem.withoutByteOrderMark)
     handle = try OpenSSLHandle(
-      "read the certificate", adopting: PEM_read_bio_X509(bio.pointer, nil, nil, nil), freedBy: X509_free)
+      "read the certificate", adopting: PEM_read_bio_X509(bio.pointer, nil, nil, nil), freedBy: X509_free,
+      orBecause: Self.damaged)
   }
 
   package init(der: [UInt8]) throws(OpenSSLError) {
     let bio = try MemoryBIO(der)
-    handle = try OpenSSLHandle("read the certificate", adopting: d2i_X509_bio(bio.pointer, nil), freedBy: X509_free)
+    handle = try OpenSSLHandle(
+      "read the certificate", adopting: d2i_X509_bio(bio.pointer, nil), freedBy: X509_free,
+      orBecause: Self.damaged)
   }
 
   /// Issues a certificate.
   ///
   /// - Parameters:
   ///   - key: the holder's key; only its public part is used.
-  ///   - validity: the first and the last second, Unix time.
+  ///   - validity: the first and the last second, Unix time. They differ: a certificate lasts.
   ///   - signer: the issuer's key.
   ///   - issuer: the issuer's certificate.
   package init(
@@ -41,6 +48,7 @@ package struct Certificate: ~Copyable {
     _ content: CertificateContent, _ key: LentKey, _ validity: ClosedRange<Int64>, _ signer: borrowing PrivateKey,
     _ issuer: OpaquePointer?
   ) throws(OpenSSLError) {
+    precondition(validity.lowerBound < validity.upperBound, "a certificate that ends when it begins")
     let handle = try OpenSSLHandle("make a certificate", adopting: X509_new(), freedBy: X509_free)
     let certificate = handle.pointer
     let issuer = issuer ?? certificate
@@ -99,13 +107,23 @@ package struct Certificate: ~Copyable {
   package func require(
     isFor key: borrowing PrivateKey, to operation: String = "use the certificate"
   ) throws(OpenSSLError) {
-    try check(operation, X509_check_private_key(handle.pointer, key.handle.pointer))
+    guard X509_check_private_key(handle.pointer, key.handle.pointer) == 1 else {
+      throw OpenSSLError(operation, because: "the key does not belong to the certificate")
+    }
   }
 
   /// Throws unless the authority's key has signed the certificate.
   package func require(isFrom authority: borrowing Certificate) throws(OpenSSLError) {
-    try check(
-      "verify the certificate", X509_verify(handle.pointer, X509_get0_pubkey(authority.handle.pointer)))
+    guard X509_verify(handle.pointer, X509_get0_pubkey(authority.handle.pointer)) == 1 else {
+      throw OpenSSLError("verify the certificate", because: "another authority issued it, or it was changed")
+    }
+  }
+
+  /// Throws unless it may issue certificates (X509_check_ca(3)).
+  package func requireAuthority() throws(OpenSSLError) {
+    guard X509_check_ca(handle.pointer) != 0 else {
+      throw OpenSSLError("use the certificate", because: "it is no authority's, so a broker cannot be checked with it")
+    }
   }
 
   /// The holder's public key, for the time of a call.
@@ -120,12 +138,18 @@ package struct Certificate: ~Copyable {
     return "\(String(repeating: "0", count: max(0, 8 - digits.count)))\(digits).r0"
   }
 
-  /// The last second of its validity, Unix time.
-  package func end() throws(OpenSSLError) -> Int64 {
-    var time = tm()
-    try check("read the certificate's end", ASN1_TIME_to_tm(X509_get0_notAfter(handle.pointer), &time))
-    return Int64(timegm(&time))
+  /// The first and the last second of its validity, Unix time.
+  package func validity() throws(OpenSSLError) -> (begin: Int64, end: Int64) {
+    func seconds(_ text: UnsafePointer<ASN1_TIME>?) throws(OpenSSLError) -> Int64 {
+      var time = tm()
+      try check("read the certificate's validity", ASN1_TIME_to_tm(text, &time))
+      return Int64(timegm(&time))
+    }
+    return (try seconds(X509_get0_notBefore(handle.pointer)), try seconds(X509_get0_notAfter(handle.pointer)))
   }
+
+  /// The last second of its validity, Unix time.
+  package func end() throws(OpenSSLError) -> Int64 { try validity().end }
 }
 
 /// The private P-256 key of a certificate. (RSA would slow down each TLS handshake of a small computer.)
@@ -138,10 +162,12 @@ package struct PrivateKey: ~Copyable {
   }
 
   package init(pem: [UInt8]) throws(OpenSSLError) {
-    let bio = try MemoryBIO(pem)
+    let bio = try MemoryBIO(pem.withoutByteOrderMark)
     // Without this callback, OpenSSL would ask for a passphrase on the terminal.
     let key = PEM_read_bio_PrivateKey(bio.pointer, nil, { _, _, _, _ in -1 }, nil)
-    handle = try OpenSSLHandle("read the private key", adopting: key, freedBy: EVP_PKEY_free)
+    handle = try OpenSSLHandle(
+      "read the private key", adopting: key, freedBy: EVP_PKEY_free,
+      orBecause: "it is damaged, not a private key in PEM, or protected by a passphrase")
   }
 
   /// The key, for the time of a call.

@@ -35,9 +35,12 @@ package struct CertificateRequest: ~Copyable {
   package init(der: [UInt8], name expected: String = Self.riderName) throws {
     let bio = try MemoryBIO(der)
     let handle = try OpenSSLHandle(
-      "read the certificate request", adopting: d2i_X509_REQ_bio(bio.pointer, nil), freedBy: X509_REQ_free)
+      "read the certificate request", adopting: d2i_X509_REQ_bio(bio.pointer, nil), freedBy: X509_REQ_free,
+      orBecause: "it is damaged, or not a certificate request")
     let key = try Self.key(of: handle)
-    try check("verify the certificate request", X509_REQ_verify(handle.pointer, key.pointer))
+    guard X509_REQ_verify(handle.pointer, key.pointer) == 1 else {
+      throw OpenSSLError("verify the certificate request", because: "the signature does not match its key")
+    }
     var group = [CChar](repeating: 0, count: 32)
     guard EVP_PKEY_get_group_name(key.pointer, &group, group.count, nil) == 1,
       String(decoding: group.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) == "prime256v1"

@@ -6,16 +6,20 @@ package struct OpenSSLError: Error, Equatable, CustomStringConvertible {
   package let operation: String
   /// The first error of the library's queue (ERR_get_error(3)); 0 when it is empty.
   package let code: UInt
+  /// What the failure means for people, if that is known; it takes the place of the library's reason.
+  package let meaning: String?
 
   /// Takes the reason from the thread's error queue, and clears the queue for the next call.
-  init(_ operation: String) {
+  init(_ operation: String, because meaning: String? = nil) {
     self.operation = operation
+    self.meaning = meaning
     code = ERR_get_error()
     ERR_clear_error()
   }
 
   package var description: String {
-    let reason = ERR_reason_error_string(code).map { String(cString: $0) } ?? "OpenSSL gives no reason"
+    let reason =
+      meaning ?? ERR_reason_error_string(code).map { String(cString: $0) } ?? "OpenSSL gives no reason"
     return "cannot \(operation): \(reason)"
   }
 }
@@ -37,10 +41,13 @@ struct OpenSSLHandle: ~Copyable {
   private let free: @convention(c) (OpaquePointer?) -> Void
 
   /// Takes ownership of the result of a call; throws for nil.
+  ///
+  /// - Parameter meaning: what nil means for people, if it has one meaning.
   init(
-    _ operation: String, adopting pointer: OpaquePointer?, freedBy free: @convention(c) (OpaquePointer?) -> Void
+    _ operation: String, adopting pointer: OpaquePointer?, freedBy free: @convention(c) (OpaquePointer?) -> Void,
+    orBecause meaning: String? = nil
   ) throws(OpenSSLError) {
-    guard let pointer else { throw OpenSSLError(operation) }
+    guard let pointer else { throw OpenSSLError(operation, because: meaning) }
     self.pointer = pointer
     self.free = free
   }

@@ -17,16 +17,16 @@ package struct CodeReader: ~Copyable {
   package init(
     _ source: borrowing CodeSource, patience: Duration, interruption: Interruption? = nil, decoder: String? = nil
   ) throws(CodeReaderError) {
-    self.source = source.name
-    deadline = source.isCamera ? .now + patience : nil
+    let deadline: Instant? = source.isCamera ? .now + patience : nil
     let program: String
     do {
       program = if let decoder { decoder } else { try ChildProcess.program("stepctl-qr") }
     } catch {
       throw .noDecoder
     }
+    let reader: HelperProcess
     do {
-      self.decoder = try HelperProcess(
+      reader = try HelperProcess(
         program, arguments: [source.isCamera ? "camera" : "picture"], standardInput: source.file.number,
         longest: DecoderReply.longest, interruption: interruption)
     } catch .system(let error) {
@@ -34,6 +34,10 @@ package struct CodeReader: ~Copyable {
     } catch {
       throw .gaveUp(source.name)
     }
+    // Last, because Swift 6.2 may destroy what has a value twice when an initializer throws.
+    self.source = source.name
+    self.deadline = deadline
+    self.decoder = reader
   }
 
   /// The content of the next code, each code once; nil if there are no more. A camera never ends.

@@ -23,6 +23,24 @@ package struct CodeSource: ~Copyable {
     }
   }
 
+  /// The cameras of this computer, the first one first. A camera can have a second device, for data about its pictures,
+  /// which takes none (Linux, Documentation/ABI/testing/sysfs-class-video4linux: `index`).
+  ///
+  /// - Parameters:
+  ///   - devices: the folder of devices.
+  ///   - classes: the folder in which the kernel describes them.
+  package static func cameras(
+    devices: String = "/dev", classes: String = "/sys/class/video4linux"
+  ) -> [String] {
+    let numbers = ((try? Files.names(in: devices)) ?? []).compactMap { name in
+      name.hasPrefix("video") ? UInt(name.dropFirst("video".count)) : nil
+    }
+    return numbers.sorted().filter { number in
+      guard let index = try? Files.read("\(classes)/video\(number)/index", limit: 16) else { return true }
+      return index.first == UInt8(ascii: "0")
+    }.map { "\(devices)/video\($0)" }
+  }
+
   private static func standardInput() throws(SystemError) -> CodeSource {
     let name = "standard input"
     let number = try check("read", name) { fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) }

@@ -106,6 +106,36 @@ extension Broker.TLS {
 
     /// How long before the end somebody must be told: 30 days.
     package static let notice: Int64 = 30 * 86_400
+
+    package init(path: String, begin: Int64, end: Int64) {
+      (self.path, self.begin, self.end) = (path, begin, end)
+    }
+
+    package enum Condition: Sendable {
+      /// By this computer's clock it is not valid yet.
+      case early
+      case valid
+      /// Somebody must be told.
+      case endsSoon
+      case ended
+    }
+
+    /// - Parameter now: Unix time.
+    package func condition(at now: Int64) -> Condition {
+      if now < begin { return .early }
+      if now > end { return .ended }
+      return end - now < Self.notice ? .endsSoon : .valid
+    }
+
+    /// What `early` means.
+    ///
+    /// - Parameter begin: the time, in words.
+    package static func meaning(ofEarly begin: String) -> String {
+      "not valid before \(begin): this computer's clock is behind, or the operator's ahead"
+    }
+
+    /// What sets this computer's clock; nil if a time service keeps it.
+    package static var clockRemedy: String? { WallClock.isKept ? nil : "timedatectl set-ntp true" }
   }
 
   /// The authority's file, and the client's if there is one.

@@ -48,16 +48,20 @@ final class ConnectionThread: Sendable {
   private func connect(_ established: inout Instant?) throws(MQTTError) {
     let addresses = try resolve(settings.broker.host)
     let tls = try tlsContext()
-    for (index, address) in addresses.enumerated() where !exchange.isClosing {
+    var failure: MQTTError?
+    for address in addresses where !exchange.isClosing {
       let client = try MosquittoClient(settings, tls, exchange)
       defer { established = client.established }
       do {
         return try client.run(connectingTo: address)
       } catch {
         // A host with addresses of two families may be reachable by only one of them.
-        if index + 1 == addresses.count || !error.isBeforeConnection { throw error }
+        guard error.isBeforeConnection else { throw error }
+        if case .cannotConnect(let reason) = error, failure != nil, reason.isForWantOfWay { continue }
+        failure = error
       }
     }
+    if let failure, !exchange.isClosing { throw failure }
   }
 
   /// Nil for a connection without TLS.

@@ -6,6 +6,8 @@ final class Exchange: Sendable {
   private struct State {
     var inbox: Inbox
     var outbox: Outbox
+    /// The topic filters that the present connection has yet to subscribe to.
+    var filters: [String] = []
     var isClosing = false
     /// No further connection will be made.
     var isOver = false
@@ -37,6 +39,11 @@ final class Exchange: Sendable {
     }
     if id != nil { work.signal() }
     return id
+  }
+
+  func subscribe(_ filter: String) {
+    state.withLock { $0.filters.append(filter) }
+    work.signal()
   }
 
   func next(until deadline: Instant?) throws(SystemError) -> MQTTConnection.Event? {
@@ -93,6 +100,13 @@ final class Exchange: Sendable {
 
   func takePublications(upTo count: Int) -> [Outbox.Publication] {
     count > 0 ? state.withLock { $0.outbox.take(upTo: count) } : []
+  }
+
+  func takeFilters() -> [String] {
+    state.withLock { state in
+      defer { state.filters = [] }
+      return state.filters
+    }
   }
 
   func connectionBegan() { state.withLock { $0.outbox.connectionBegan() } }

@@ -140,6 +140,14 @@ package final class MQTTConnection: Sendable {
     return exchange.publish(topic: topic, payload: payload, isRetained: retain)
   }
 
+  /// Subscribes on this connection alone, and before what is published later. The broker's refusal ends the connection.
+  ///
+  /// - Parameter filter: a topic filter.
+  package func subscribe(_ filter: String) {
+    precondition(mosquitto_sub_topic_check(filter) == MOSQ_ERR_SUCCESS.code, "not a topic filter")
+    exchange.subscribe(filter)
+  }
+
   /// The next event, in order.
   ///
   /// - Returns: nil if the deadline passed, or if no event can follow: the connection was closed, or it ended for good

@@ -155,7 +155,7 @@ extension MQTTError.FileFault: CustomStringConvertible {
   package var description: String {
     switch self {
     case .unreadable(let error): error.code == EINVAL ? "not a regular file" : error.reason
-    case .malformed(let code): "not usable PEM (\(reason(ofOpenSSL: code)))"
+    case .malformed: "damaged, or not PEM"
     case .encrypted: "it needs a passphrase; use a key without one that only its owner can read"
     case .mismatch: "it does not belong to the client certificate"
     }
@@ -199,7 +199,7 @@ extension MQTTError.ConnectReturnCode: CustomStringConvertible {
 }
 
 extension Broker: CustomStringConvertible {
-  public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+  public var description: String { HostPort(host: host, port: port).description }
 }
 
 /// OpenSSL's words for a packed error code, without the name of its library.

@@ -63,7 +63,7 @@ package enum NFCError: Failure, Equatable {
   case ignored
   /// The tag makes dynamic messages, so its own digits would overwrite the written content.
   case dynamicMessages
-  /// The tag, whose chip is unknown, gives another message at each reading.
+  /// The tag, whose chip is unknown, gives another message at each reading or each activation.
   case changingMessage
   /// The tag, whose chip is unknown, has its UID in its message, as a tag that puts the UID there by itself.
   case mayShowUID
@@ -150,7 +150,8 @@ package enum NFCError: Failure, Equatable {
     case .dynamicMessages:
       "the tag makes dynamic messages (SDM), which would overwrite the step's name; nothing was written"
     case .changingMessage:
-      "the tag gives another message at each reading, so it would overwrite the step's name; nothing was written"
+      "the tag is a dynamic one of another system: it makes another message each time, with a counter or a code, and "
+        + "would overwrite the step's name; nothing was written"
     case .mayShowUID:
       "the tag's message has its UID, which the tag may show in place of the step's name; nothing was written"
     case .unsupported(let reason): reason

@@ -82,6 +82,14 @@ package final class NFCReader: TagField {
     }
   }
 
+  package func restart() throws(NFCError) {
+    switch try ask(.restart) {
+    // After a disturbance the reader is opened again, which switches off the field as well.
+    case .opened, .failed, nil: return
+    case .found, .selected, .nothing, .received: throw .program(.malformed)
+    }
+  }
+
   package func rest() throws {
     if try waitReadable([interruption.number], until: .now + Self.pause)[0] { throw NFCError.interrupted }
   }

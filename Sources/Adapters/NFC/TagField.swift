@@ -15,6 +15,9 @@ package protocol TagField: AnyObject {
   /// Sends a command to the last selected tag.
   func exchange(_ command: [UInt8], _ framing: NFCRequest.Framing) throws -> TagOutcome
 
+  /// Takes the tag's power for a moment. Then it must be selected again.
+  func restart() throws
+
   /// Waits for a moment between two looks at the field.
   ///
   /// - Throws: `NFCError.interrupted`.

@@ -37,6 +37,8 @@ package final class TracedField: TagField {
     return outcome
   }
 
+  package func restart() throws { try field.restart() }
+
   package func rest() throws { try field.rest() }
 }
 

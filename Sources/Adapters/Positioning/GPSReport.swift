@@ -65,7 +65,9 @@ package enum GPSReport: Equatable, Sendable {
     }
     return .fix(
       Fix(
-        time: time, position: position, accuracy: accuracy, course: try number("track"), speed: try number("speed")),
+        time: time, position: position, accuracy: accuracy, course: try number("track"), speed: try number("speed"),
+        // gps.h: STATUS_SIM.
+        isSimulated: json["status"] == .integer(8)),
       device: device)
   }
 }

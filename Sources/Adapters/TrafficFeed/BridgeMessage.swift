@@ -16,8 +16,10 @@ package enum BridgeMessage: Equatable, Sendable {
   package enum Reason: UInt8, CaseIterable, Sendable {
     /// A file does not contain the certificate, key or map that it should.
     case setup = 1
-    /// The port is in use, or this user may not use it; the text says why.
+    /// The address is not there, or the port is in use; the text says which, and why.
     case port
+    /// This user may not use the port; the text says which.
+    case forbidden
   }
 
   /// Asks for the counts.
@@ -90,7 +92,7 @@ package struct BridgeCounts: Equatable, Sendable {
 /// Why there is no bridge.
 package enum BridgeError: Failure, Equatable {
   case system(SystemError)
-  case failed(BridgeMessage.Reason, port: UInt16, String)
+  case failed(BridgeMessage.Reason, String)
   /// The program that speaks WebSocket ended, or sent an impossible message.
   case gaveUp
   case noProgram
@@ -98,8 +100,8 @@ package enum BridgeError: Failure, Equatable {
   package var description: String {
     switch self {
     case .system(let error): error.description
-    case .failed(.setup, _, let text): "TLS cannot be set up with these certificates and this key\(text)"
-    case .failed(.port, let port, let text): "cannot listen at port \(port): \(text)"
+    case .failed(.setup, let text): "TLS cannot be set up with these certificates and this key\(text)"
+    case .failed(_, let text): "cannot listen at \(text)"
     case .gaveUp: "stepctl-traffic, which speaks with clients, has ended"
     case .noProgram: FeedError.noProgram.description
     }
@@ -108,10 +110,11 @@ package enum BridgeError: Failure, Equatable {
   package var exitStatus: ExitStatus {
     switch self {
     case .system(let error): error.exitStatus
-    case .failed(let reason, _, _):
+    case .failed(let reason, _):
       switch reason {
       case .setup: .configuration
       case .port: .unavailable
+      case .forbidden: .noPermission
       }
     case .gaveUp, .noProgram: .unavailable
     }

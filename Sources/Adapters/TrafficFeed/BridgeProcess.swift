@@ -39,10 +39,8 @@ package final class BridgeProcess {
   }
 
   private let helper: HelperProcess
-  private let setup: Setup
 
   package init(_ setup: Setup) throws(BridgeError) {
-    self.setup = setup
     do {
       // The library that reads the files does not say which one it cannot read.
       for file in [setup.authorities, setup.certificate, setup.key, setup.revoked] {
@@ -72,7 +70,7 @@ package final class BridgeProcess {
     var messages: [BridgeMessage] = []
     for body in bodies {
       guard let message = try? BridgeMessage(body: body) else { throw .gaveUp }
-      if case .failed(let reason, let text) = message { throw .failed(reason, port: setup.port, text) }
+      if case .failed(let reason, let text) = message { throw .failed(reason, text) }
       messages.append(message)
     }
     return messages

@@ -41,7 +41,7 @@ package final class FeedConnection {
     host: String, port: UInt16, path: String, _ credentials: Credentials, interruption: Interruption? = nil,
     program: String? = nil
   ) throws(FeedError) {
-    name = "\(host):\(port)"
+    name = "\(HostPort(host: host, port: port))"
     let files = [credentials.authorities, credentials.certificate, credentials.key]
     do {
       // The library that reads the files does not say which one it cannot read.

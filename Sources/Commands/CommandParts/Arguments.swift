@@ -31,7 +31,11 @@ package struct Lifetime: ExpressibleByArgument {
     seconds = count * unit
   }
 
-  package var defaultValueDescription: String { seconds % 86_400 == 0 ? "\(seconds / 86_400)d" : "\(seconds / 3600)h" }
+  package var defaultValueDescription: String {
+    let unit: (letter: Character, seconds: Int64) =
+      [("d", 86_400), ("h", 3600), ("m", 60)].first { seconds % $0.1 == 0 } ?? ("s", 1)
+    return "\(seconds / unit.seconds)\(unit.letter)"
+  }
 }
 
 /// A moment as people type it: a date and a time of day, or only a time of day.

@@ -69,16 +69,21 @@ package struct TokenReport {
   /// `alice: left, right, until 2026-11-21 17:30 (7 h)`
   package var line: String {
     let steps = token.steps.map(\.description).joined(separator: ", ")
-    return "\(printable(token.subject)): \(steps), \(time)"
+    return "\(printable(token.subject)): \(steps), \(token.validity.words(at: now))"
   }
 
   /// Measured with this device's clock.
-  package var isValid: Bool { token.notBefore <= now && now < token.expires }
+  package var isValid: Bool { token.validity.state(at: now) == .now }
+}
 
-  private var time: String {
-    if now < token.notBefore { return "from \(dateAndTime(token.notBefore)) until \(dateAndTime(token.expires))" }
-    if now >= token.expires { return "expired \(dateAndTime(token.expires))" }
-    return "until \(dateAndTime(token.expires)) (\(span(token.expires - now)))"
+extension Validity {
+  /// `until 2026-11-21 17:30 (7 h)`
+  package func words(at now: Int64) -> String {
+    switch state(at: now) {
+    case .notYet: "from \(dateAndTime(begin)) until \(dateAndTime(end))"
+    case .now: "until \(dateAndTime(end)) (\(span(end - now)))"
+    case .over: "expired \(dateAndTime(end))"
+    }
   }
 }
 

@@ -1,4 +1,3 @@
-package import Bluetooth
 package import Terminal
 
 /// Draws the frames of a running command on a terminal, each over the last one.
@@ -12,9 +11,8 @@ package final class LiveView {
   private var notes: [String] = []
 
   /// - Returns: nil if lines or JSON should be printed instead.
-  package init?(_ context: Context, _ console: Console, radio: RadioSpec?) {
-    // Only the last frame of a replay would be seen.
-    guard !console.isJSON, radio?.isReplay != true, Screen.canDraw(context.streams) else { return nil }
+  package init?(_ context: Context, _ console: Console) {
+    guard !console.isJSON, Screen.canDraw(context.streams) else { return nil }
     self.context = context
     self.console = console
     glyphs = Glyphs.isUnicode(context.environment) ? .unicode : .ascii
@@ -59,15 +57,5 @@ package final class LiveView {
     screen = nil
     for line in last { try? console.result(line) }
     notes.forEach(console.note)
-  }
-}
-
-extension RadioSpec {
-  package var isCapture: Bool { if case .btsnoop = self { true } else { false } }
-
-  /// Whether it ends in a moment: a recording is replayed as fast as it can be read, unless a program still writes to
-  /// it through a pipe.
-  package var isReplay: Bool {
-    if case .btsnoop(let path) = self { path != "-" } else { false }
   }
 }

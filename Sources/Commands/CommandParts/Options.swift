@@ -71,9 +71,29 @@ package struct VehicleOptions: ParsableArguments {
   package init() {}
 
   @Option(
-    help: ArgumentHelp("The vehicle: a file, or the name of a known one.", valueName: "file|name"),
+    help: ArgumentHelp("The vehicle: its folder, its file or its name.", valueName: "file|name"),
     completion: LiveCompletion.vehicle)
   package var vehicle: String?
+}
+
+/// Selects the vehicle, by an argument or by the option. For commands without another argument.
+package struct NamedVehicleOptions: ParsableArguments {
+  package init() {}
+
+  @Argument(
+    help: ArgumentHelp("The vehicle: its folder, its file or its name.", valueName: "vehicle"),
+    completion: LiveCompletion.vehicle)
+  var argument: String?
+
+  @OptionGroup var option: VehicleOptions
+
+  package var vehicle: String? { argument ?? option.vehicle }
+
+  package func validate() throws {
+    guard argument == nil || option.vehicle == nil else {
+      throw ValidationError("The vehicle and --vehicle exclude each other.")
+    }
+  }
 }
 
 /// Selects the radio that listens.
@@ -82,7 +102,7 @@ package struct RadioOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "What to listen with: hciN, bluez:hciN, h4:tcp:HOST:PORT, h4:unix:PATH, or btsnoop:FILE (default: hci0).",
+      "The radio that listens: hci0, bluez:hci0, or a recording as btsnoop:FILE (default: hci0).",
       valueName: "spec"),
     completion: LiveCompletion.radio)
   package var radio: String?
@@ -127,6 +147,24 @@ package struct SaveOptions: ParsableArguments {
   /// The radio, recorded if the user wants that.
   package func recorded(_ radio: any Radio) throws -> any Radio {
     try save.map { path throws(RadioError) in try RecordingRadio(radio, to: path) } ?? radio
+  }
+}
+
+/// How fast a recording is played.
+package struct PlayingOptions: ParsableArguments {
+  package init() {}
+
+  @Option(
+    name: .customLong("speed"), parsing: .unconditional,
+    help: ArgumentHelp(
+      "On a terminal, play a recording so many times faster than its own time, 0.1 to 1000 (default: 1).",
+      valueName: "times"))
+  package var factor: Double?
+
+  package var speed: Double { factor ?? 1 }
+
+  package func validate() throws {
+    if !(0.1...1000).contains(speed) { throw ValidationError("--speed takes 0.1 to 1000.") }
   }
 }
 

@@ -10,6 +10,8 @@ package final class Questions {
   private let areAllowed: Bool
   /// Input after the last answer.
   private var read: [UInt8] = []
+  /// Whether standard input has ended during an offer.
+  private var hasEnded = false
 
   /// - Parameter areAllowed: false forbids questions, so that a command ends instead of waiting.
   package init(_ streams: StandardStreams, _ interruption: Interruption, areAllowed: Bool = true) {
@@ -70,14 +72,51 @@ package final class Questions {
   /// The keys of the terminal during another activity; nil without a terminal.
   package func keyboard() -> Keyboard? { areAllowed ? Keyboard(input) : nil }
 
+  // MARK: - Offers
+
+  /// Shows a question that may be answered while the program waits for something else, with `accepted(before:)`.
+  package func offer(_ question: String) {
+    input.discardTyped()
+    try? errors.write(question.utf8)
+  }
+
+  /// The answer to an offer; nil when the deadline passes first. After the end of standard input it only waits.
+  ///
+  /// - Throws: `Interrupted` for a signal.
+  package func accepted(before deadline: Instant) throws -> String? {
+    while true {
+      if let line = nextLine() { return Self.trimmed(line) }
+      if hasEnded {
+        if try waitReadable([interruption.number], until: deadline)[0] { throw Interrupted() }
+        return nil
+      }
+      guard try input.isReadable(until: deadline, interruption) else { return nil }
+      let bytes = try input.read(until: interruption)
+      hasEnded = bytes.isEmpty || read.count >= 1 << 16
+      read += bytes
+    }
+  }
+
+  /// Ends an offer that nobody has accepted. What was typed by then must not go to the shell.
+  package func withdraw() {
+    input.discardTyped()
+    errors.write(line: "")
+  }
+
+  // MARK: -
+
+  private func nextLine() -> String? {
+    guard let end = read.firstIndex(of: 0x0A) else { return nil }
+    defer { read.removeSubrange(...end) }
+    return String(decoding: read[..<end], as: UTF8.self)
+  }
+
   private func answer(to question: String, isTrimmed: Bool = true) throws -> String {
     // Input from before the question does not answer it.
     input.discardTyped()
     try? errors.write(question.utf8)
     while true {
-      if let end = read.firstIndex(of: 0x0A) {
-        let answer = String(decoding: read[..<end], as: UTF8.self)
-        read.removeSubrange(...end)
+      if let answer = nextLine() {
         // Input from a pipe did not end the question's line on the terminal.
         if !input.isTerminal { errors.write(line: "") }
         return isTrimmed ? Self.trimmed(answer) : answer
@@ -96,11 +135,9 @@ package final class Questions {
   ///
   /// - Parameter suggestion: the result of an empty answer.
   package func confirm(_ question: String, suggestion: Bool) throws -> Bool {
-    guard areAllowed else {
-      throw CommandFailure(.usage, "needs confirmation; use --yes")
-    }
+    guard areAllowed else { throw Self.needsConfirmation }
     while true {
-      switch try answer(to: "\(question) \(suggestion ? "[Y/n]" : "[y/N]") ").lowercased() {
+      switch try answer(to: "\(question) \(Self.choice(suggestion)) ").lowercased() {
       case "": return suggestion
       case "y", "yes": return true
       case "n", "no": return false
@@ -108,6 +145,24 @@ package final class Questions {
       }
     }
   }
+
+  /// Asks until the answer is yes, no or another key. On a terminal a single key answers.
+  ///
+  /// - Parameter keys: the other keys, in lower case.
+  /// - Returns: `y`, `n` or one of `keys`; for Enter the suggestion.
+  package func confirm(_ question: String, suggestion: Bool, keys: Set<Character>) throws -> Character {
+    guard areAllowed else { throw Self.needsConfirmation }
+    while true {
+      guard let key = try press("\(question) \(Self.choice(suggestion)) ", keys: keys.union(["y", "n"])) else {
+        return suggestion ? "y" : "n"
+      }
+      if key == "y" || key == "n" || keys.contains(key) { return key }
+    }
+  }
+
+  private static var needsConfirmation: CommandFailure { CommandFailure(.usage, "needs confirmation; use --yes") }
+
+  private static func choice(_ suggestion: Bool) -> String { suggestion ? "[Y/n]" : "[y/N]" }
 
   private static func trimmed(_ text: String) -> String {
     String(text.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())

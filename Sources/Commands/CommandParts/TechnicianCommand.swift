@@ -18,7 +18,7 @@ package enum TechnicianCommand: String, CaseIterable, Sendable {
     }
   }
 
-  /// What `stepctl --help` shows of it.
+  /// What `stepctl help --all` shows of it.
   package var listed: CommandConfiguration { CommandConfiguration(commandName: rawValue, abstract: abstract) }
 
   /// The command that these words name, behind the options that may stand before a command, and behind `help`.

@@ -77,13 +77,13 @@ struct Book: ContextCommand {
 
   private func show(_ vehicle: FleetVehicle, _ begin: Int64?, _ end: Int64, _ client: FleetClient, _ console: Console) {
     let chosen = steps?.ids ?? vehicle.steps.map(\.id)
-    console.note("vehicle   \(printable(vehicle.name))")
-    console.note("from      \(begin.map(dateAndTime) ?? "now, \(dateAndTime(client.now))")")
-    console.note("to        \(dateAndTime(end)) (\(span(length.seconds)))")
-    console.note("steps     \(chosen.map(\.description).joined(separator: ", "))")
+    console.note("vehicle", vehicle.name)
+    console.note("from", begin.map(dateAndTime) ?? "now, \(dateAndTime(client.now))")
+    console.note("to", "\(dateAndTime(end)) (\(span(length.seconds)))")
+    console.note("steps", chosen.map(\.description).joined(separator: ", "))
     if abs(client.lead) >= 60 {
       let side = client.lead < 0 ? "ahead of" : "behind"
-      console.note("clock     this computer's is \(span(abs(client.lead))) \(side) the server's, which counts")
+      console.note("clock", "this computer's is \(span(abs(client.lead))) \(side) the server's, which counts")
     }
   }
 
@@ -103,9 +103,7 @@ struct Book: ContextCommand {
   ) throws {
     // The disk and the server work at the same time.
     let (folder, now) = (client.folder, client.now)
-    let keeping = try Meanwhile {
-      try folder.keep(folder.bookings().filter { $0.id != booking.id } + [booking], now: now)
-    }
+    let keeping = try Meanwhile { try folder.keep(booking, now: now) }
     var file: String?
     var failure: (any Failure)?
     if booking.from - Booking.lead <= client.now {
@@ -138,11 +136,11 @@ struct Book: ContextCommand {
 }
 
 extension FleetVehicle {
-  /// The vehicle with that UUID or name, in upper or lower case, if only one matches.
+  /// The vehicle with that UUID, or the only one with that name.
   fileprivate static func named(_ text: String, among vehicles: [FleetVehicle]) throws(CommandFailure) -> FleetVehicle {
     if let uuid = UUID(text), let vehicle = vehicles.first(where: { $0.id == uuid }) { return vehicle }
     var same = vehicles.filter { $0.name == text }
-    if same.isEmpty { same = vehicles.filter { $0.name.lowercased() == text.lowercased() } }
+    if same.isEmpty { same = vehicles.filter { Vehicle.isMeant($0.name, by: text) } }
     switch same.count {
     case 1: return same[0]
     case 0:

@@ -45,15 +45,21 @@ struct Enroll: ContextCommand {
     let interruption = try context.interruption()
     let unlock = context.unlock(interruption, noInput: input.noInput)
     // Asks only when the passphrase is known to be needed.
+    var asked: [UInt8]??
     let isNew = try device.prepare {
       let new = try newPassphrase(context, interruption)
+      asked = .some(new)
       context.passphrase.keep(new)
       return new
     }
     if !isNew, passphrase != nil || passphraseFile != nil {
+      let unlock = context.unlock(interruption, noInput: input.noInput, byPassphrase: true)
       _ = try device.signingKey(unlock: unlock)
-      let new = try newPassphrase(context, interruption)
+      // Another program may have made the key while the user was asked.
+      let new = try asked ?? newPassphrase(context, interruption)
       try device.protect(by: new, unlock: unlock)
+      // What is kept opens the old file, which may be in a backup.
+      _ = try? device.lock()
       context.passphrase.keep(new)
       console.note(new == nil ? "the mode of its file alone protects the key" : "the new passphrase protects the key")
     }
@@ -79,7 +85,7 @@ struct Enroll: ContextCommand {
     let new =
       try passphraseFile.map(Context.passphrase(in:))
       ?? Array(input.secret("passphrase", "new passphrase", isNew: true, context, interruption).utf8)
-    guard (8...256).contains(new.count) else { throw CommandFailure(.usage, "a passphrase has 8 to 256 bytes") }
+    if let fault = InputOptions.fault("passphrase", of: new.count) { throw CommandFailure(.usage, fault) }
     return new
   }
 

@@ -11,7 +11,8 @@ extension ProgramText {
     in context: Context = .process, adding examples: [String: [Examples.Example]] = [:]
   ) -> ProgramText {
     ProgramText(
-      bare: Standing.self,
+      bare: Overview.self,
+      brief: RiderHelp.self,
       ahead: { words in
         guard let name = words.first else { return }
         if asking.contains(name) { CurlTransport.loadAhead() }
@@ -19,6 +20,7 @@ extension ProgramText {
       },
       plain: { words in PlainWords.request(words).map { request in { try request.run(in: context) } } },
       examples: { Examples.of[$0] ?? examples[$0] ?? [] },
+      radios: Examples.radios,
       libraries: { LibraryVersions.all },
       execute: context.execute)
   }
@@ -34,9 +36,17 @@ extension ProgramText {
 package enum Examples {
   package typealias Example = (typed: String, does: String)
 
+  /// What `--radio` takes.
+  static let radios: [Example] = [
+    ("hci0", "a Bluetooth adapter, by its number"), ("bluez:hci0", "the same, through bluetoothd"),
+    ("h4:tcp:HOST:PORT, h4:unix:PATH", "a Bluetooth controller at the end of a stream (HCI H4)"),
+    ("btsnoop:FILE", "a recording; - is standard input"),
+    ("stepctl open --radio hci0 --call-radio hci1", "one listens to the vehicle, one calls it"),
+  ]
+
   static let of: [String: [Example]] = [
     "stepctl": [
-      ("stepctl", "where you stand, and what to type next"),
+      ("stepctl", "where you stand, and the one next thing"),
       ("stepctl open", "the step that you stand in front of"),
       ("stepctl stop", "stop whatever moves"),
       ("stepctl doctor", "what does not work, and what mends it"),
@@ -47,7 +57,7 @@ package enum Examples {
       ("stepctl open --watch", "with a picture while you walk up"),
       ("stepctl open --import access", "for the first time, with what your operator gave you"),
       ("stepctl open --by nfc", "by the tag on the step"),
-      ("stepctl open --by qr --qr /dev/video0", "by the code, through a camera"),
+      ("stepctl open --by qr", "by the code, through the camera"),
     ],
     "stepctl close": [
       ("stepctl close", "the step that you are facing"), ("stepctl close left", "only if you are at the left one"),
@@ -68,6 +78,11 @@ package enum Examples {
       ("stepctl enroll --drawn", "a code on the terminal, to be photographed"),
       ("stepctl enroll --passphrase", "protect the device's key by a passphrase"),
     ],
+    "stepctl unlock": [
+      ("stepctl unlock", "ask now, and for 15 minutes not again"),
+      ("stepctl unlock --for 1h", "for longer"),
+    ],
+    "stepctl lock": [("stepctl lock", "before the time ends")],
     "stepctl login": [
       ("stepctl login https://fleet.example", "with a code, in a browser"),
       ("stepctl login --email anna@example.org", "with a password, here"),
@@ -117,9 +132,11 @@ package enum Examples {
     ],
     "stepctl config": [
       ("stepctl config show", "each setting, and where it comes from"),
-      ("stepctl config import --qr car.png", "add a vehicle"),
+      ("stepctl config list", "the known vehicles"), ("stepctl config import --qr car.png", "add a vehicle"),
     ],
     "stepctl config show": [("stepctl config show", "each setting, and where it comes from")],
+    "stepctl config list": [("stepctl config list", "the known vehicles, and your access to each")],
+    "stepctl config forget": [("stepctl config forget car", "asks before it removes it")],
     "stepctl config path": [("stepctl config path", "the files, the most important first")],
     "stepctl config import": [
       ("stepctl config import access", "what your operator gave you"),

@@ -15,7 +15,7 @@ struct Find: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "find",
     abstract: "Say where your vehicle is from here: how far, and in which direction.",
-    usage: "stepctl find <options>",
+    usage: "stepctl find [<options>] [<vehicle>]",
     discussion: "It needs a receiver of satellites that gpsd serves. From 15 m on, `stepctl locate` knows more.")
 
   // A southern latitude begins with a hyphen.
@@ -38,7 +38,7 @@ struct Find: ContextCommand {
       "How long to wait until the receiver has settled, as 60, 60s or 2m (default: 60).", valueName: "seconds"))
   var timeout: TimeSpan?
 
-  @OptionGroup var vehicle: VehicleOptions
+  @OptionGroup var vehicle: NamedVehicleOptions
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
@@ -50,23 +50,42 @@ struct Find: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let interruption = try context.interruption()
-    let search = FindSearch(
-      try goal(context, interruption), try GPSConnection(gpsd, interruption), context, console, goesOn: watch)
-    defer { search.close() }
-    try search.run(until: interruption, for: timeout?.seconds ?? (watch ? nil : 60))
-    guard !watch else { return }
-    if search.isInterrupted { throw Interrupted() }
-    console.progress.clear()
-    guard let found = search.found else {
-      let last = search.report
-      throw CommandFailure(.notLocated, last.line, hint: last.advice, details: last.json.object ?? [])
+    let goal = try goal(context, interruption, console)
+    do {
+      let search = FindSearch(goal, try GPSConnection(gpsd, interruption), context, console, goesOn: watch)
+      defer { search.close() }
+      try search.run(until: interruption, for: timeout?.seconds ?? (watch ? nil : 60))
+      guard !watch else { return }
+      if search.isInterrupted { throw Interrupted() }
+      console.progress.clear()
+      guard let found = search.found else {
+        let last = search.report
+        throw CommandFailure(.notLocated, last.line, hint: last.advice, details: last.json.object ?? [])
+      }
+      try console.isJSON ? console.result(found.json) : console.result(found.line)
+    } catch let error as any Failure where !error.isInterruption {
+      throw try told(error, goal, context, console)
     }
-    try console.isJSON ? console.result(found.json) : console.result(found.line)
   }
 
-  private func goal(_ context: Context, _ interruption: Interruption) throws -> FindGoal {
+  /// Without this computer's place, the vehicle's is still worth knowing: a map leads there, too.
+  private func told(
+    _ error: any Failure, _ goal: FindGoal, _ context: Context, _ console: Console
+  ) throws -> any Failure {
+    guard goal.source != .option else { return error }
+    if console.isJSON {
+      guard error.details.isEmpty else { return error }
+      let report = FindReport(goal: goal, .none, hasReceiver: false, now: context.seconds)
+      return CommandFailure(
+        error.exitStatus, error.description, hint: error.hint, details: report.json.object ?? [])
+    }
+    for line in goal.lines(at: context.seconds) { try console.result(line) }
+    return error
+  }
+
+  private func goal(_ context: Context, _ interruption: Interruption, _ console: Console) throws -> FindGoal {
     if let to { return FindGoal(name: "the place", place: to.coordinate, source: .option) }
-    let file = try VehicleFile(reading: context.settings(vehicle: vehicle.vehicle).vehicleFile())
+    let file = try context.settings(vehicle: vehicle.vehicle).chosenVehicleFile(context, interruption, console)
     if let place = file.place { return FindGoal(name: file.vehicle.name, place: place, source: .file) }
     let reason: String
     do {
@@ -103,7 +122,7 @@ private final class FindSearch {
   init(_ goal: FindGoal, _ connection: GPSConnection, _ context: Context, _ console: Console, goesOn: Bool) {
     (self.goal, self.connection, self.context, self.console) = (goal, connection, context, console)
     self.goesOn = goesOn
-    view = goesOn ? LiveView(context, console, radio: nil) : nil
+    view = goesOn ? LiveView(context, console) : nil
     begin = context.clocks.steady()
   }
 
@@ -208,6 +227,33 @@ struct FindGoal: Equatable {
     self.init(name: vehicle.name, place: place.position, source: .fleet(since: place.since - client.lead))
   }
 
+  /// For people without a receiver: the place with its source, and links that open a map.
+  fileprivate func lines(at now: Int64) -> [String] {
+    ["\(printable(name)): \(position)\(origin(at: now).map { "; \($0)" } ?? "")", geo, link]
+  }
+
+  /// Degrees; five decimals are a metre.
+  private var position: String { "\(Self.degrees(place.latitude)), \(Self.degrees(place.longitude))" }
+
+  /// RFC 5870.
+  var geo: String { "geo:\(Self.degrees(place.latitude)),\(Self.degrees(place.longitude))" }
+
+  /// A map that needs no account.
+  var link: String {
+    let (latitude, longitude) = (Self.degrees(place.latitude), Self.degrees(place.longitude))
+    return "https://www.openstreetmap.org/?mlat=\(latitude)&mlon=\(longitude)#map=18/\(latitude)/\(longitude)"
+  }
+
+  private static func degrees(_ value: Double) -> String {
+    let units = Int64((abs(value) * 100_000).rounded())
+    let decimals = String(units % 100_000)
+    let zeros = String(repeating: "0", count: 5 - decimals.count)
+    return "\(value < 0 && units > 0 ? "-" : "")\(units / 100_000).\(zeros)\(decimals)"
+  }
+
+  /// `from the fleet, 12 min ago`: a place that may be old states its age.
+  func origin(at now: Int64) -> String? { age(at: now).map { "from the fleet, \(span($0)) ago" } }
+
   /// Seconds since the fleet's server learned the place; nil for a place from another source.
   func age(at now: Int64) -> Int64? { if case .fleet(let since) = source { max(0, now - since) } else { nil } }
 }
@@ -239,14 +285,22 @@ struct FindReport: Equatable {
 
   var isNear: Bool { way.map { $0.distance <= Self.near } ?? false }
 
-  /// `from the fleet, 12 min ago`: a place that may be old states its age.
-  var origin: String? { goal.age(at: now).map { "from the fleet, \(span($0)) ago" } }
+  var origin: String? { goal.origin(at: now) }
+
+  private var fix: Fix? {
+    switch state {
+    case .none: nil
+    case .wandering(let fix), .settled(let fix): fix
+    }
+  }
 
   /// `Rolling Chassis: 120 m to the north-east (48°), ± 8 m; from the fleet, 12 min ago`
   var line: String { origin.map { "\(result); \($0)" } ?? result }
 
   /// The line without the source of the place.
-  var result: String {
+  var result: String { fix?.isSimulated == true ? "\(sentence); your place is simulated" : sentence }
+
+  private var sentence: String {
     let name = printable(goal.name)
     switch state {
     case .none: return "\(name): \(hasReceiver ? "the receiver has no fix yet" : "gpsd has no receiver yet")"
@@ -255,7 +309,8 @@ struct FindReport: Equatable {
       return "\(name): GPS has not settled yet; about \(metres(fix.position.distance(to: goal.place)))\(accuracy)"
     case .settled(let fix):
       let way = Way(from: fix, to: goal.place)
-      let accuracy = "± \(metres(way.accuracy))"
+      let guess = fix.accuracy == nil ? " (a guess: the receiver tells no accuracy)" : ""
+      let accuracy = "± \(metres(way.accuracy))\(guess)"
       if isNear { return "\(name): within \(metres(Self.near)), \(accuracy); use stepctl locate" }
       guard let direction = way.direction else {
         return "\(name): \(metres(way.distance)), \(accuracy): too near for GPS to say in which direction"
@@ -279,11 +334,6 @@ struct FindReport: Equatable {
   }
 
   var json: JSON {
-    let fix: Fix? =
-      switch state {
-      case .none: nil
-      case .wandering(let fix), .settled(let fix): fix
-      }
     let word =
       switch state {
       case .none: "none"
@@ -299,11 +349,14 @@ struct FindReport: Equatable {
     return [
       "vehicle": .string(goal.name), "state": .string(word),
       "distance_m": .rounded(fix.map { $0.position.distance(to: goal.place) }, places: 1),
-      "accuracy_m": .rounded(fix?.accuracy, places: 1),
+      "accuracy_m": .rounded(fix?.accuracy ?? way?.accuracy, places: 1),
+      "accuracy_is_guess": .bool(way != nil && fix?.accuracy == nil),
+      "simulated": .bool(fix?.isSimulated ?? false),
       "bearing_deg": .rounded(way?.direction?.bearing, places: 1),
       "bearing_accuracy_deg": .rounded(way?.direction?.accuracy, places: 1),
       "turn_deg": .rounded(way?.turn, places: 1), "near": .bool(isNear),
       "place_from": .string(source), "place_age_s": goal.age(at: now).map(JSON.integer) ?? .null,
+      "place_geo": .string(goal.geo), "place_link": .string(goal.link),
     ]
   }
 

@@ -13,7 +13,7 @@ import UserSettings
 struct Locate: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "locate",
-    abstract: "Say which step you are standing in front of.")
+    abstract: "Say which step you are standing in front of.", usage: "stepctl locate [<options>] [<vehicle>]")
 
   @Flag(help: "Keep going: draw a picture or, without a terminal, print each decision.")
   var watch = false
@@ -25,8 +25,9 @@ struct Locate: ContextCommand {
 
   private var interval: Double { pause?.seconds ?? 0.5 }
 
+  @OptionGroup var playing: PlayingOptions
   @OptionGroup var presence: PresenceOptions
-  @OptionGroup var vehicle: VehicleOptions
+  @OptionGroup var vehicle: NamedVehicleOptions
   @OptionGroup var saving: SaveOptions
   @OptionGroup var output: OutputOptions
 
@@ -44,12 +45,15 @@ struct Locate: ContextCommand {
     let file = try presence.request.vehicleFile(settings, context, interruption, console)
     if watch { return try follow(file, settings, interruption, context, console) }
     let vehicle = file.vehicle
-    let searches = try presence.request.searches(vehicle, settings, recording: saving.save, trace: console.trace)
+    let speed = console.pace(playing.speed)
+    let searches = try presence.request.searches(
+      vehicle, settings, speed: speed, recording: saving.save, trace: console.trace)
     let search = try PresenceSearch(searches)
     defer { search.close() }
     let began = Instant.now
     let radio = searches.contains { $0.method == .beacon } ? try settings.radioSpec() : nil
-    let guide = Guide(vehicle, radio, limit: settings.timeout.value, console, hasLines: false)
+    let limit = radio.map { $0.isReplay && speed == nil } == false ? settings.timeout.value : nil
+    let guide = Guide(vehicle, limit: limit, console, hasLines: false)
     let finding: Finding
     do {
       defer { guide.clear() }
@@ -66,14 +70,15 @@ struct Locate: ContextCommand {
   ) throws {
     let vehicle = file.vehicle
     let radio = try settings.radioSpec()
-    let view = LiveView(context, console, radio: radio)
+    let view = LiveView(context, console)
     let trace = view == nil ? console.trace : nil
     let search = BeaconSearch(
-      vehicle, radio: radio, limit: presence.timeout.timeout, interval: interval, recording: saving.save,
-      trace: trace)
+      vehicle, radio: radio, limit: presence.timeout.timeout, interval: interval,
+      speed: console.pace(playing.speed), recording: saving.save, trace: trace)
     if let view {
       let way = Ride.Way(
-        vehicle: vehicle, name: settings.naming(file), radio: radio, limit: presence.timeout.timeout)
+        vehicle: vehicle, name: settings.naming(file), radio: radio, speed: console.pace(playing.speed),
+        limit: presence.timeout.timeout)
       // The picture takes the terminal's keys, so nobody could type a passphrase.
       let unlock = context.unlock(interruption, noInput: true)
       _ = try Ride(way, context, console, view).run(

@@ -35,18 +35,11 @@ struct Login: ContextCommand {
     if let known, known.tokens != nil, known.server != client.server {
       throw FleetError.otherServer(known.server.host)
     }
-    let code = try client.beginLogin()
     if let email {
-      try confirm(code, input.credentials(of: email, context, interruption), client, context, interruption)
-    } else {
-      try show(code, context, console)
+      try logIn(email, client, context, interruption, console)
+    } else if let typed = try browse(client, isKnown: known?.email != nil, context, interruption, console) {
+      try logIn(typed, mayBeNew: true, client, context, interruption, console)
     }
-    let progress = console.progress
-    defer { progress.clear() }
-    try client.finishLogin(code, isConfirmed: email != nil) { left in
-      progress.show("waiting until somebody confirms it, \(left) s left")
-    }
-    progress.clear()
 
     let account = try client.account()
     try client.keepName(account.email)
@@ -60,6 +53,98 @@ struct Login: ContextCommand {
       try console.result("logged in at \(client.server.host) as \(printable(account.email))")
     }
   }
+
+  /// Waits until somebody confirms a code in a browser. On a terminal, a user without an account may type an address
+  /// meanwhile.
+  ///
+  /// - Parameter isKnown: whether this device knows an account's address.
+  /// - Returns: the address; nil when this device is logged in.
+  private func browse(
+    _ client: FleetClient, isKnown: Bool, _ context: Context, _ interruption: Interruption, _ console: Console
+  ) throws -> String? {
+    let code = try client.beginLogin()
+    try show(code, context, console)
+    guard !isKnown, !console.isJSON, input.canAsk(context) else {
+      try finish(code, isConfirmed: false, client, console)
+      return nil
+    }
+    let questions = input.questions(context, interruption)
+    console.note("Waiting until somebody confirms it, for \(span(code.lifetime)).")
+    func offer() { questions.offer("No account yet? Type your email address: ") }
+    offer()
+    var address: String?
+    do {
+      try client.finishLogin(
+        code,
+        met: { reason in
+          questions.withdraw()
+          console.note(Self.waitsOn(reason))
+          offer()
+        },
+        pause: { time in
+          let deadline = Instant.now + time
+          while let typed = try questions.accepted(before: deadline) {
+            // Every address has this sign.
+            if typed.contains("@") {
+              address = typed
+              return false
+            }
+            offer()
+          }
+          return true
+        }, waiting: { _ in })
+    } catch {
+      questions.withdraw()
+      throw error
+    }
+    if address == nil { questions.withdraw() }
+    return address
+  }
+
+  /// Logs in here with an address and its password. On a terminal it offers to make the account if there is none.
+  ///
+  /// - Parameter mayBeNew: whether the user was offered a new account already.
+  private func logIn(
+    _ email: String, mayBeNew: Bool = false, _ client: FleetClient, _ context: Context, _ interruption: Interruption,
+    _ console: Console
+  ) throws {
+    var code = try client.beginLogin()
+    let credentials: FleetClient.Credentials
+    if mayBeNew {
+      // Typed once: whoever mistypes a new one can set another, with a code by mail.
+      let question = "password of \(printable(email)), or one for a new account"
+      credentials = .init(
+        email: email,
+        password: try input.secret("password", question, isNew: true, isRepeated: false, context, interruption))
+    } else {
+      credentials = try input.credentials(of: email, context, interruption)
+    }
+    do {
+      try confirm(code, credentials, client, context, interruption)
+    } catch let error as FleetError where error.isWrongLogin && input.canAsk(context) {
+      let account = NewAccount(
+        client: client, acceptance: acceptance, input: input, context: context, interruption: interruption)
+      let made = try account.make(credentials, or: error)
+      // The first code may have expired while the mail was on its way.
+      code = try client.beginLogin()
+      try confirm(code, made, client, context, interruption)
+    }
+    try finish(code, isConfirmed: true, client, console)
+  }
+
+  private func finish(_ code: LoginCode, isConfirmed: Bool, _ client: FleetClient, _ console: Console) throws {
+    let progress = console.progress
+    defer { progress.clear() }
+    try client.finishLogin(
+      code, isConfirmed: isConfirmed,
+      met: { reason in
+        progress.clear()
+        console.note(Self.waitsOn(reason))
+      },
+      waiting: { progress.show("waiting until somebody confirms it, \($0) s left") })
+  }
+
+  private static func waitsOn(_ reason: String) -> String { "\(printable(reason)); still waiting" }
 
   /// The rider must see this, even with -q.
   private func show(_ code: LoginCode, _ context: Context, _ console: Console) throws {
@@ -93,5 +178,12 @@ struct Login: ContextCommand {
       try acceptance.accept(terms, input, or: "you are not logged in", context, interruption)
       try client.confirm(code, as: credentials, terms: terms.version)
     }
+  }
+}
+
+extension FleetError {
+  /// Whether no account has the address and the password.
+  fileprivate var isWrongLogin: Bool {
+    if case .problem(let problem, _) = self { problem.code == "wrong_login" } else { false }
   }
 }

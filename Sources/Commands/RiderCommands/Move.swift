@@ -80,11 +80,13 @@ struct MoveOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Radio to call a vehicle that listens for you: hciN, bluez:hciN, h4:tcp:… or h4:unix:… (default: the radio).",
-      valueName: "spec"),
+      "The radio that calls a vehicle which listens for you, and not a recording (default: the radio that listens).",
+      valueName: "spec", visibility: .hidden),
     completion: LiveCompletion.radio)
   var callRadio: String?
 
+  @OptionGroup var way: ViaOptions
+  @OptionGroup var playing: PlayingOptions
   @OptionGroup var presence: PresenceOptions
   @OptionGroup var vehicle: VehicleOptions
   @OptionGroup var output: OutputOptions
@@ -101,7 +103,8 @@ struct MoveOptions: ParsableArguments {
   /// What was typed. Nothing on the road blocks a step that closes.
   func request(_ target: Command.Move.Target) -> MoveRequest {
     MoveRequest(
-      target, side: (place ?? side)?.side, isWatched: watch, callRadio: callRadio, presence: presence.request,
+      target, side: (place ?? side)?.side, isWatched: watch, speed: playing.speed, callRadio: callRadio,
+      presence: presence.request, via: way.via,
       vehicle: vehicle.vehicle, output: output.choice)
   }
 }
@@ -119,21 +122,28 @@ struct MoveRequest: Request {
   /// From where the vehicle is added first; empty for a known vehicle.
   var sources: [String] = []
   var isWatched: Bool
+  /// How many times faster than its own time a recording is played on a terminal.
+  var speed: Double
   var callRadio: String?
   var presence: PresenceRequest
+  var via: ViaChoice?
   var vehicle: String?
   var output: OutputChoice
 
   init(
-    _ target: Command.Move.Target, side: Side? = nil, isWatched: Bool = false, callRadio: String? = nil,
-    presence: PresenceRequest = PresenceRequest(), vehicle: String? = nil, output: OutputChoice = OutputChoice()
+    _ target: Command.Move.Target, side: Side? = nil, isWatched: Bool = false, speed: Double = 1,
+    callRadio: String? = nil, presence: PresenceRequest = PresenceRequest(), via: ViaChoice? = nil,
+    vehicle: String? = nil,
+    output: OutputChoice = OutputChoice()
   ) {
     self.target = target
     self.side = side
     wait = target == .open ? .seconds(20) : .zero
     self.isWatched = isWatched
+    self.speed = speed
     self.callRadio = callRadio
     self.presence = presence
+    self.via = via
     self.vehicle = vehicle
     self.output = output
   }
@@ -145,43 +155,63 @@ struct MoveRequest: Request {
     let added = try added(settings, context, console)
     let interruption = try context.interruption()
     let file = try added ?? presence.vehicleFile(settings, context, interruption, console)
-    var preparation = try file.tlsPreparation()
-    var access = try file.riderAccess(unlock: context.unlock(interruption))
-    if let newer = try file.renewed(expires: access.token.expires, context, interruption, console) {
-      // The import may have replaced the rider's certificate.
-      preparation = nil
-      access = try newer.riderAccess(unlock: context.unlock(interruption))
-    }
-    let vehicle = access.vehicle
-    if let side { try vehicle.checkStep(at: side) }
-    let trace = isWatched ? nil : console.trace
-    let searches = try presence.searches(vehicle, settings, trace: trace)
-    // Searches that need a radio are created together with it.
-    let radio = searches.contains { $0.method == .beacon } ? try settings.radioSpec() : nil
-    let way = Ride.Way(
-      vehicle: vehicle, name: settings.naming(file), side: side, radio: radio, limit: settings.timeout.value,
-      calling: try caller(), wait: wait)
-    let ride = Ride(way, context, console, isWatched ? LiveView(context, console, radio: radio) : nil)
-    do {
-      let ending = try ride.run(
-        target, searches, until: interruption, patience: settings.patience, preparation: preparation
-      ) { [access] in access }
-      switch ending {
-      case .moved(let sighting, let statement):
-        let duration = started.duration(to: .now).inSeconds
-        console.note("time", "\(tenths(duration)) s")
-        try print(sighting, statement, after: duration, console)
-      case .undecided(let location, let radio):
-        throw FindingReport(vehicle: vehicle, finding: .undecided(location, radio), began: started)
-          .notLocated(FindingReport.advice(vehicle, location, radio))
-      case .lacking(let sighting, let shortfall):
-        throw CommandFailure(shortfall, of: sighting, side)
-      case .quit:
-        throw CommandFailure(.notLocated, "ended before a command was sent")
+    var access = try CurrentAccess(file, context, interruption, console)
+    if let side { try access.rider.vehicle.checkStep(at: side) }
+    while true {
+      let trace = isWatched ? nil : console.trace
+      let vehicle = access.rider.vehicle
+      let view = isWatched ? LiveView(context, console) : nil
+      let pace = console.pace(speed)
+      let searches = try presence.searches(vehicle, settings, speed: pace, trace: trace)
+      // Searches that need a radio are created together with it.
+      let radio = searches.contains { $0.method == .beacon } ? try settings.radioSpec() : nil
+      let way = Ride.Way(
+        vehicle: vehicle, name: settings.naming(access.file), side: side, radio: radio, speed: pace,
+        limit: settings.timeout.value, calling: try caller(), wait: wait, via: try settings.via(via))
+      let ride = Ride(way, context, console, view)
+      do {
+        let ending = try ride.run(
+          target, searches, until: interruption, patience: settings.patience, preparation: access.preparation
+        ) { [rider = access.rider] in rider }
+        return try finish(ending, vehicle, access, by: ride.path, since: started, console)
+      } catch let failure as any Failure {
+        // Data that was read from a pipe cannot be read again.
+        if radio != .btsnoop("-"), presence.qr != "-", try access.isMended(after: failure) { continue }
+        access.remember(failure)
+        let told = (failure as? RadioError).map { presence.leadingOn($0) } ?? failure
+        throw ride.told(told, after: started.duration(to: .now).inSeconds)
       }
-    } catch let failure as any Failure {
-      let told = (failure as? RadioError).map { presence.leadingOn($0) } ?? failure
-      throw ride.told(told, after: started.duration(to: .now).inSeconds)
+    }
+  }
+
+  private func finish(
+    _ ending: Approach.Ending, _ vehicle: Vehicle, _ access: CurrentAccess, by path: RiderClient.Path,
+    since started: Instant, _ console: Console
+  ) throws {
+    switch ending {
+    case .moved(let sighting, let statement):
+      let duration = started.duration(to: .now).inSeconds
+      access.forgetRefusal()
+      console.note("time", "\(tenths(duration)) s")
+      try print(sighting, statement, by: path, after: duration, console)
+    case .undecided(let location, let radio):
+      throw FindingReport(vehicle: vehicle, finding: .undecided(location, radio), began: started)
+        .notLocated(FindingReport.advice(vehicle, location, radio, to: side))
+    case .lacking(let sighting, let shortfall):
+      throw CommandFailure(shortfall, of: sighting, side)
+    case .stopped(let statements, let sighting):
+      guard let sighting, let statement = statements.first(where: { $0.step == sighting.step.id }) else {
+        throw CommandFailure(.notLocated, "you stopped it before a command was sent")
+      }
+      // The stop came too late to keep it from its end.
+      if statement.position.rawValue == target.rawValue {
+        return try print(sighting, statement, by: path, after: started.duration(to: .now).inSeconds, console)
+      }
+      throw CommandFailure(
+        .unconfirmed, "you stopped the \(statement.step) step: \(statement.position.state)",
+        hint: "`stepctl \(target.rawValue)` moves it on")
+    case .quit:
+      throw CommandFailure(.notLocated, "ended before a command was sent")
     }
   }
 
@@ -240,18 +270,19 @@ extension CommandFailure {
 
 extension MoveRequest {
   fileprivate func print(
-    _ sighting: Sighting, _ statement: Statement, after duration: Double, _ console: Console
+    _ sighting: Sighting, _ statement: Statement, by path: RiderClient.Path, after duration: Double,
+    _ console: Console
   ) throws {
     if console.isJSON {
       try console.result([
-        "outcome": "done", "step": .string(sighting.step.id.description),
+        "outcome": "done", "step": .string(statement.step.description),
         "position": .string(statement.position.rawValue), "method": .string(sighting.method.rawValue),
         "zone": .string((sighting.reading?.zone ?? .unknown).rawValue),
         "distance_m": .rounded(sighting.reading?.distance?.metres, places: 2),
-        "duration_s": .rounded(duration, places: 3),
+        "via": .string(path.rawValue), "duration_s": .rounded(duration, places: 3),
       ])
     } else {
-      try console.result("the \(sighting.step.id) step is \(statement.position.state)")
+      try console.result("the \(statement.step) step is \(statement.position.state)")
     }
   }
 }
@@ -268,9 +299,17 @@ extension Vehicle {
 }
 
 extension Console {
-  /// Prints a link of the chain from the rider to the step: `answer   moving`
-  func note(_ label: String, _ text: String) { note(link(label, text)) }
+  /// Prints a line with a label, such as a link of the chain from the rider to the step: `answer   moving`
+  func note(_ label: String, _ text: String) { note(labelled(label, text)) }
+
+  /// Prints a line of the result with a label.
+  func result(_ label: String, _ text: String) throws { try result(labelled(label, text)) }
 
   /// The line that `note` prints, for printing it later.
-  func link(_ label: String, _ text: String) -> String { "\(styled(label.aligned(to: 8), .dim)) \(printable(text))" }
+  func labelled(_ label: String, _ text: String) -> String {
+    "\(styled(label.aligned(to: Self.labelColumns - 1), .dim)) \(printable(text))"
+  }
+
+  /// A label, and the space behind it.
+  static let labelColumns = 9
 }

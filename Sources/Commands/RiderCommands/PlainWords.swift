@@ -1,4 +1,5 @@
 import CommandParts
+import Domain
 import StepProtocol
 
 /// Reads the most frequent words of the commands for a rider who waits at a step, without ArgumentParser.
@@ -14,7 +15,7 @@ struct PlainWords {
   private var json = false
   private var quiet = false
   /// A word that is not an option.
-  private var place: String?
+  private var argument: String?
   private var values: [String: String] = [:]
 
   /// What is asked; nil if ArgumentParser must read it.
@@ -26,14 +27,16 @@ struct PlainWords {
       case "open": return try move(.open, rest)
       case "close": return try move(.close, rest)
       case "stop":
-        let words = try PlainWords(rest, ["--side", "--vehicle", "--timeout"], hasPlace: true)
+        let words = try PlainWords(rest, ["--side", "--via", "--vehicle", "--timeout"])
         return StopRequest(
-          side: try words.step(Stop.Choice.init(rawValue:))?.side, vehicle: words.values["--vehicle"],
-          timeout: try words.timeout, output: words.output)
+          side: try words.step(Side.init(rawValue:)), vehicle: words.values["--vehicle"],
+          timeout: try words.timeout, via: try words.via, output: words.output)
       case "status":
-        let words = try PlainWords(rest, ["--vehicle", "--timeout"])
+        let words = try PlainWords(rest, ["--via", "--vehicle", "--timeout"])
+        if words.argument != nil, words.values["--vehicle"] != nil { return nil }
         return StatusRequest(
-          vehicle: words.values["--vehicle"], timeout: try words.timeout, output: words.output)
+          vehicle: words.argument ?? words.values["--vehicle"], timeout: try words.timeout, via: try words.via,
+          output: words.output)
       default: return nil
       }
     } catch {
@@ -41,7 +44,7 @@ struct PlainWords {
     }
   }
 
-  private init(_ words: ArraySlice<String>, _ options: [String], hasPlace: Bool = false) throws(NotPlain) {
+  private init(_ words: ArraySlice<String>, _ options: [String]) throws(NotPlain) {
     var rest = words
     while let word = rest.popFirst() {
       switch word {
@@ -50,7 +53,7 @@ struct PlainWords {
       case _ where options.contains(word) && values[word] == nil:
         guard let value = rest.popFirst(), !value.isEmpty, !value.hasPrefix("-") else { throw NotPlain() }
         values[word] = value
-      case _ where hasPlace && place == nil: place = word
+      case _ where argument == nil && !word.isEmpty && !word.hasPrefix("-"): argument = word
       default: throw NotPlain()
       }
     }
@@ -65,22 +68,26 @@ struct PlainWords {
   /// Selects the step, by a plain word or by an option.
   private func step<Choice>(_ read: (String) -> Choice?) throws(NotPlain) -> Choice? {
     let side = try value("--side", read)
-    guard let place else { return side }
-    guard let choice = read(place), side == nil else { throw NotPlain() }
+    guard let argument else { return side }
+    guard let choice = read(argument), side == nil else { throw NotPlain() }
     return choice
   }
 
   private static func move(
     _ target: Command.Move.Target, _ typed: ArraySlice<String>
   ) throws(NotPlain) -> MoveRequest {
-    let options = ["--side", "--by", "--vehicle", "--radio", "--nfc", "--qr", "--timeout"]
-    let words = try PlainWords(typed, options, hasPlace: true)
+    let options = ["--side", "--by", "--via", "--vehicle", "--radio", "--nfc", "--qr", "--timeout"]
+    let words = try PlainWords(typed, options)
     let presence = PresenceRequest(
       by: try words.value("--by", MethodChoice.init(rawValue:)) ?? .auto, radio: words.values["--radio"],
       nfc: words.values["--nfc"], qr: words.values["--qr"], timeout: try words.timeout)
     return MoveRequest(
-      target, side: try words.step(SideChoice.init(rawValue:))?.side, presence: presence,
+      target, side: try words.step(SideChoice.init(rawValue:))?.side, presence: presence, via: try words.via,
       vehicle: words.values["--vehicle"], output: words.output)
+  }
+
+  private var via: ViaChoice? {
+    get throws(NotPlain) { try value("--via", ViaChoice.init(argument:)) }
   }
 
   private var timeout: TimeSpan? {

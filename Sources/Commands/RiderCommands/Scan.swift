@@ -15,6 +15,7 @@ struct Scan: ContextCommand {
 
   @OptionGroup var radio: RadioOptions
   @OptionGroup var saving: SaveOptions
+  @OptionGroup var playing: PlayingOptions
   @Option(
     name: .customLong("timeout"), parsing: .unconditional,
     help: ArgumentHelp(
@@ -27,10 +28,11 @@ struct Scan: ContextCommand {
     let timeout = given?.seconds
     let interruption = try context.interruption()
     let spec = try context.settings(radio: radio.radio, timeout: given?.text).radioSpec()
-    let view = LiveView(context, console, radio: spec)
+    let view = LiveView(context, console)
     let trace = view == nil ? console.trace : nil
     let opened = try spec.open(interruption: interruption, tell: view?.note ?? console.note, trace: trace)
-    let radio = try saving.recorded(opened)
+    let speed = spec.isReplay ? console.pace(playing.speed) : nil
+    let radio = try saving.recorded(speed.map { PacedRadio(opened, speed: $0, interruption) } ?? opened)
     defer {
       radio.close()
       view?.close()
@@ -47,9 +49,10 @@ struct Scan: ContextCommand {
     while true {
       switch try radio.next(until: end) {
       case .heard(let advertisement):
-        guard let beacon = advertisement.iBeacon else { continue }
-        try console.isJSON
-          ? console.result(Scan.json(advertisement, beacon)) : console.result(Scan.line(advertisement, beacon))
+        for beacon in advertisement.iBeacons {
+          try console.isJSON
+            ? console.result(Scan.json(advertisement, beacon)) : console.result(Scan.line(advertisement, beacon))
+        }
       case .deadline, .ended:
         return
       }

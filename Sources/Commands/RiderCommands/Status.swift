@@ -13,17 +13,25 @@ import UserSettings
 struct Status: RequestCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
-    abstract: "Ask a vehicle how its steps stand.", usage: "stepctl status <options>")
+    abstract: "Ask a vehicle how its steps stand.", usage: "stepctl status [<options>] [<vehicle>]")
 
   @Flag(help: "Keep going, and print every change.")
   var watch = false
 
-  @OptionGroup var vehicle: VehicleOptions
+  @OptionGroup var way: ViaOptions
+  @OptionGroup var vehicle: NamedVehicleOptions
   @OptionGroup var timeout: TimeoutOptions
   @OptionGroup var output: OutputOptions
 
   var request: StatusRequest {
-    StatusRequest(isWatched: watch, vehicle: vehicle.vehicle, timeout: timeout.given, output: output.choice)
+    StatusRequest(
+      isWatched: watch, vehicle: vehicle.vehicle, timeout: timeout.given, via: way.via, output: output.choice)
+  }
+
+  func validate() throws {
+    if watch, let via = way.via, via != .auto, via != .network {
+      throw ValidationError("--watch takes the network: on a link a vehicle tells nothing unasked.")
+    }
   }
 }
 
@@ -32,80 +40,123 @@ struct StatusRequest: Request {
   var isWatched = false
   var vehicle: String?
   var timeout: TimeSpan?
+  var via: ViaChoice?
   var output = OutputChoice()
 
   func run(in context: Context) throws {
     let console = output.console(context)
     let settings = try context.settings(vehicle: vehicle, timeout: timeout?.text)
-    let file = try VehicleFile(reading: settings.chosenVehicleFile(context))
     let interruption = try context.interruption()
-    let preparation = try file.tlsPreparation()
-    let access = try file.riderAccess(unlock: context.unlock(interruption))
-    let steps = try file.steps(of: access)
+    let file = try settings.chosenVehicleFile(context, interruption, console)
+    var access = try CurrentAccess(file, context, interruption, console)
     let loop = try EventLoop()
-    let client = try RiderClient(
-      access, steps: steps, patience: settings.patience, loop: loop, preparation: preparation,
-      interruption: interruption, detail: console.detail, trace: console.trace)
-    defer { client.close() }
+    let lines = StatusLines(context, console, hasTimes: isWatched)
+    let last = LastAnswer(of: file.vehicle.uuid, context.folders)
+    let answers = StatusAnswers(lines, last, of: file.vehicle.name, at: context.clocks.wall())
+    defer { answers.disconnect() }
     defer { console.progress.clear() }
-    let waiting = "waiting for the answer of \(printable(access.vehicle.name))"
-    let answers = StatusAnswers(
-      client, steps, StatusLines(context, console, hasTimes: isWatched),
-      LastAnswer(of: file.vehicle.uuid, context.folders), at: context.clocks.wall(),
-      waiting: waiting)
     // Progress can be cleared only on a terminal. Elsewhere only a long wait deserves a line.
-    answers.notice = console.progress.isShown ? nil : loop.schedule(at: .now + .seconds(1)) { console.note(waiting) }
-    do { try answers.ask() } catch RiderError.noAnswer(let isOffline) {
-      try answers.printLastAnswer()
-      throw RiderError.noAnswer(isOffline: isOffline)
-    }
-    guard isWatched else { return }
-    var listens = true
+    answers.notice = console.progress.isShown ? nil : loop.schedule(at: .now + .seconds(1)) { answers.noteWait() }
+    var pause = Self.firstPause
     while true {
-      if listens { try answers.printChanges() }
-      listens = try answers.askAgain()
+      do {
+        if !answers.isConnected {
+          let steps = try access.file.steps(of: access.rider)
+          let client = try RiderClient(
+            access.rider, steps: steps, patience: settings.patience, loop: loop,
+            via: settings.via(isWatched ? .network : via), preparation: access.preparation, interruption: interruption,
+            detail: console.detail, trace: console.trace)
+          answers.connect(over: client, steps)
+        }
+        try answers.next()
+        guard isWatched else { return }
+        pause = Self.firstPause
+      } catch let failure as any Failure {
+        answers.disconnect()
+        if try access.isMended(after: failure) { continue }
+        access.remember(failure)
+        guard answers.hasAnswered, isWatched, failure.exitStatus == .unavailable else { throw failure }
+        try answers.lose(failure)
+        if try waitReadable([interruption.number], until: .now + pause)[0] { throw Interrupted() }
+        pause = min(pause * 2, Self.longestPause)
+      }
     }
   }
+
+  /// How long a watch waits before it connects again: the first time, and at most.
+  private static let (firstPause, longestPause): (Duration, Duration) = (.seconds(1), .seconds(30))
 }
 
 /// The newest statement of each step, and when the vehicle last answered.
 private final class StatusAnswers {
   /// Reports a slow answer; the first answer cancels it.
   var notice: Registration?
+  private(set) var hasAnswered = false
 
-  private let client: RiderClient
-  private let steps: [StepID]
+  private var client: RiderClient?
+  private var steps: [StepID] = []
   private let lines: StatusLines
   private let last: LastAnswer?
   private let waiting: String
   private var newest: [StepID: Statement] = [:]
   private var heard: UnixTime
+  /// Whether the next thing is to wait for changes, and not to ask.
+  private var listens = false
   /// Whether the user already knows that the vehicle does not answer.
   private var isSilent = false
 
-  init(
-    _ client: RiderClient, _ steps: [StepID], _ lines: StatusLines, _ last: LastAnswer?, at start: UnixTime,
-    waiting: String
-  ) {
-    (self.client, self.steps, self.lines, self.last, self.waiting) = (client, steps, lines, last, waiting)
-    heard = start
+  init(_ lines: StatusLines, _ last: LastAnswer?, of vehicle: String, at start: UnixTime) {
+    (self.lines, self.last, heard) = (lines, last, start)
+    waiting = "waiting for the answer of \(printable(vehicle))"
+  }
+
+  var isConnected: Bool { client != nil }
+
+  /// Uses a new connection. The next thing is to ask.
+  func connect(over client: RiderClient, _ steps: [StepID]) {
+    (self.client, self.steps) = (client, steps)
+  }
+
+  func disconnect() {
+    client?.close()
+    client = nil
+    listens = false
+  }
+
+  func noteWait() { lines.console.note(waiting) }
+
+  /// Waits for changes, and asks again when only that can tell the state of the steps.
+  func next() throws {
+    guard let client else { return }
+    if listens { try printChanges(client) }
+    do {
+      try ask(client)
+      (listens, isSilent, hasAnswered) = (true, false, true)
+    } catch RiderError.noAnswer(let isOffline) {
+      guard hasAnswered else {
+        try printLastAnswer()
+        throw RiderError.noAnswer(isOffline: isOffline)
+      }
+      try tellSilence()
+      listens = isOffline
+    }
   }
 
   /// Asks for each step by name, and prints the answer. Only the answer to our own question is known to be fresh.
-  func ask() throws {
+  private func ask(_ client: RiderClient) throws {
     for step in steps {
       lines.console.progress.show(waiting)
       let statement = try client.status(of: step).statement
       notice?.cancel()
       take(statement)
-      try lines.print(statement)
+      try lines.print(statement, by: client.path)
     }
     last?.note(heard)
   }
 
   /// Prints changes until only a new question can tell the state of the steps: after a restart of the controller, after
   /// a replayed old statement, or when the broker reports that the controller has come or gone.
-  func printChanges() throws {
+  private func printChanges(_ client: RiderClient) throws {
     let progress = lines.console.progress
     progress.show("waiting for changes")
     try client.watch { [self] answer in
@@ -116,30 +167,27 @@ private final class StatusAnswers {
       take(statement)
       last?.note(heard)
       if !statement.hasState(of: known) {
-        try lines.print(statement)
+        try lines.print(statement, by: client.path)
         progress.show("waiting for changes")
       }
       return true
     }
   }
 
-  /// Asks again. Says once that nothing is known any more.
-  ///
-  /// - Returns: whether to wait for changes before the next question.
-  func askAgain() throws -> Bool {
-    do {
-      try ask()
-      isSilent = false
-      return true
-    } catch RiderError.noAnswer(let isOffline) {
-      if !isSilent { try lines.printSilence(since: heard, steps) }
-      isSilent = true
-      return isOffline
-    }
+  /// The connection is lost, and will be made again.
+  func lose(_ failure: any Failure) throws {
+    if !isSilent { lines.console.note("\(printable(failure.description)); connecting again") }
+    try tellSilence()
+  }
+
+  /// Says once that nothing is known any more.
+  private func tellSilence() throws {
+    if !isSilent { try lines.printSilence(since: heard, steps) }
+    isSilent = true
   }
 
   /// Says when each silent step was last heard, if an earlier run recorded it.
-  func printLastAnswer() throws {
+  private func printLastAnswer() throws {
     guard let time = last?.time else { return }
     try lines.printSilence(since: time, steps.filter { newest[$0] == nil })
   }
@@ -182,7 +230,7 @@ private struct StatusLines {
     return then.prefix(10) == today.prefix(10) ? String(timeOfDay(time).prefix(8)) : then
   }
 
-  func print(_ statement: Statement) throws {
+  func print(_ statement: Statement, by path: RiderClient.Path) throws {
     let now = context.clocks.wall()
     console.progress.clear()
     if console.isJSON {
@@ -194,6 +242,7 @@ private struct StatusLines {
             .init("position", .string(statement.position.rawValue)),
             .init("phase", .string(statement.phase.rawValue)),
             .init("fault", statement.fault.map { .string($0.rawValue) } ?? .null),
+            .init("via", .string(path.rawValue)),
           ] + (statement.watch.map { [.init("watch", .string($0.rawValue))] } ?? [])))
     } else {
       let state =

@@ -10,8 +10,9 @@ package struct StepctlCommand: ParsableCommand {
 
   /// The whole tree.
   ///
-  /// - Parameter technicians: the commands of `TechnicianCommand`, in its order.
-  package static func tree(_ technicians: [any ParsableCommand.Type]) -> CommandConfiguration {
+  /// - Parameter technicians: the commands of `TechnicianCommand`, in its order; nil leaves out what only a technician
+  ///   types.
+  package static func tree(_ technicians: [any ParsableCommand.Type]?) -> CommandConfiguration {
     CommandConfiguration(
       commandName: "stepctl",
       abstract: "Move the entry step that you stand in front of, and no other.",
@@ -24,21 +25,26 @@ package struct StepctlCommand: ParsableCommand {
         CommandGroup(
           name: "Rider",
           subcommands: [
-            Open.self, Close.self, Stop.self, Status.self, Find.self, Locate.self, Enroll.self, Config.self,
+            Open.self, Close.self, Stop.self, Status.self, Find.self, Locate.self, Enroll.self, Unlock.self, Lock.self,
+            Config.self, Doctor.self,
           ]),
         CommandGroup(
           name: "Booking",
           subcommands: [
             Login.self, Book.self, Bookings.self, Vehicles.self, Whoami.self, Logout.self, AccountGroup.self,
           ]),
-        CommandGroup(name: "Technician", subcommands: [Scan.self, Doctor.self] + technicians),
-      ])
+      ] + (technicians.map { [CommandGroup(name: "Technician", subcommands: [Scan.self] + $0)] } ?? []))
   }
 
   package init() {}
 }
 
-// What `stepctl --help` lists, and what a mistyped word is compared with. `stepctl-operator` runs these commands.
+/// What `stepctl --help` lists: `stepctl help --all` lists the commands of technicians and operators too.
+struct RiderHelp: ParsableCommand {
+  static let configuration = StepctlCommand.tree(nil)
+}
+
+// What `stepctl help --all` lists, and what a mistyped word is compared with. `stepctl-operator` runs these commands.
 
 private struct ListedCalibrate: ParsableCommand { static let configuration = TechnicianCommand.calibrate.listed }
 private struct ListedEvaluate: ParsableCommand { static let configuration = TechnicianCommand.evaluate.listed }

@@ -1,4 +1,4 @@
-import ArgumentParser
+public import ArgumentParser
 import CommandParts
 import Domain
 import Encoding
@@ -16,17 +16,12 @@ struct Stop: RequestCommand {
   @Argument(
     help: ArgumentHelp(
       "Which step: left or right. Without it, every step that your token is for.", valueName: "left|right"))
-  var place: Choice?
+  var place: Side?
 
   @Option(help: "The side as an option, in place of the argument.")
-  var side: Choice?
+  var side: Side?
 
-  enum Choice: String, ExpressibleByArgument, CaseIterable {
-    case left, right
-
-    var side: Side { self == .left ? .left : .right }
-  }
-
+  @OptionGroup var way: ViaOptions
   @OptionGroup var vehicle: VehicleOptions
   @OptionGroup var timeout: TimeoutOptions
   @OptionGroup var output: OutputOptions
@@ -39,7 +34,7 @@ struct Stop: RequestCommand {
 
   var request: StopRequest {
     StopRequest(
-      side: (place ?? side)?.side, vehicle: vehicle.vehicle, timeout: timeout.given, output: output.choice)
+      side: place ?? side, vehicle: vehicle.vehicle, timeout: timeout.given, via: way.via, output: output.choice)
   }
 }
 
@@ -48,6 +43,7 @@ struct StopRequest: Request {
   var side: Side?
   var vehicle: String?
   var timeout: TimeSpan?
+  var via: ViaChoice?
   var output = OutputChoice()
 
   func run(in context: Context) throws {
@@ -56,59 +52,88 @@ struct StopRequest: Request {
     let settings = try context.settings(vehicle: vehicle, timeout: timeout?.text)
     let file = try VehicleFile(reading: settings.chosenVehicleFile(context))
     let interruption = try context.interruption()
-    let preparation = try file.tlsPreparation()
-    let access = try file.riderAccess(unlock: context.unlock(interruption))
-    let steps = try side.map { [try access.vehicle.checkStep(at: $0).id] } ?? file.steps(of: access)
-    let client = try RiderClient(
-      access, steps: steps, patience: settings.patience, loop: EventLoop(), preparation: preparation,
-      interruption: interruption, detail: console.detail, trace: console.trace)
-    defer { client.close() }
-    let progress = console.progress
-    defer { progress.clear() }
-    let waiting = "waiting for the answer of \(printable(access.vehicle.name))"
-    progress.show(waiting)
-    let name = settings.naming(file)
-    /// Errors that were not printed as an answer.
-    var doubts: Set<String> = []
-    do {
-      try client.perform(steps.map { .stop($0) }) { step, update in
-        progress.clear()
-        switch update {
-        case .commanded:
-          console.note("command", "stop \(step), encrypted")
-          progress.show(waiting)
-        case .done(let statement): try print(statement, after: started.duration(to: .now).inSeconds, console)
-        case .failed(let error):
-          guard !error.isInterruption else { break }
-          if case .refused = error, steps.count > 1 {
-            console.note("answer", "\(step): \(error)")
-          } else {
-            doubts.insert(error.description)
-          }
-          if console.isJSON {
-            let failure = CommandFailure(error, naming: name)
-            try console.result(failure.object([.init("step", .string(step.description))]))
-          }
-        case .send, .answered, .call, .heard, .moving: break
+    // A stop that can be sent is sent at once. Other access is fetched only if this one is of no use.
+    var access = try CurrentAccess(file, context, interruption, console, renewsEarly: false)
+    var steps = try side.map { [try access.rider.vehicle.checkStep(at: $0).id] } ?? access.file.steps(of: access.rider)
+    defer { console.progress.clear() }
+    while true {
+      var failures: [(step: StepID, error: RiderError)] = []
+      do {
+        let client = try RiderClient(
+          access.rider, steps: steps, patience: settings.patience, loop: EventLoop(),
+          via: settings.via(via, patience: .zero), preparation: access.preparation, interruption: interruption,
+          detail: console.detail, trace: console.trace)
+        defer { client.close() }
+        try stop(steps, over: client, of: access.rider.vehicle, since: started, console) { failures.append(($0, $1)) }
+        break
+      } catch let failure as any Failure {
+        let failed = Set(failures.map(\.step))
+        if try access.isMended(after: failure) {
+          // What was stopped rests. A request that did not begin has told nothing.
+          if !failed.isEmpty { steps.removeAll { !failed.contains($0) } }
+          continue
         }
+        access.remember(failure)
+        console.progress.clear()
+        throw try told(failure, failures, of: steps, naming: settings.naming(file), console)
       }
-    } catch let error as RiderError where !error.isInterruption {
-      let failure = CommandFailure(error, naming: name)
-      progress.clear()
-      // The command ends with one error. Other failures are printed before.
-      for doubt in doubts.subtracting([failure.description]).sorted() { console.note(doubt) }
-      throw Told(failure)
     }
     console.note("time", "\(tenths(started.duration(to: .now).inSeconds)) s")
   }
 
-  private func print(_ statement: Statement, after duration: Double, _ console: Console) throws {
+  /// Stops the steps, and prints what the vehicle answers.
+  ///
+  /// - Parameter fail: gets each step that is not stopped, and why.
+  private func stop(
+    _ steps: [StepID], over client: RiderClient, of vehicle: Vehicle, since started: Instant, _ console: Console,
+    fail: @escaping (StepID, RiderError) -> Void
+  ) throws {
+    let waiting = "waiting for the answer of \(printable(vehicle.name))"
+    console.progress.show(waiting)
+    try client.perform(steps.map { .stop($0) }) { step, update in
+      console.progress.clear()
+      switch update {
+      case .commanded:
+        console.note("command", "stop \(step), encrypted")
+        console.progress.show(waiting)
+      case .done(let statement):
+        try print(statement, by: client.path, after: started.duration(to: .now).inSeconds, console)
+      case .failed(let error): if !error.isInterruption { fail(step, error) }
+      case .send, .answered, .call, .heard, .moving: break
+      }
+    }
+  }
+
+  /// Prints why steps were not stopped. The command ends with one error, which is not printed twice.
+  private func told(
+    _ failure: any Failure, _ failures: [(step: StepID, error: RiderError)], of steps: [StepID], naming name: String?,
+    _ console: Console
+  ) throws -> any Error {
+    var doubts: Set<String> = []
+    for (step, error) in failures {
+      if case .refused = error, steps.count > 1 {
+        console.note("answer", "\(step): \(error)")
+      } else {
+        doubts.insert(error.description)
+      }
+      if console.isJSON {
+        try console.result(CommandFailure(error, naming: name).object([.init("step", .string(step.description))]))
+      }
+    }
+    for doubt in doubts.subtracting([failure.description]).sorted() { console.note(doubt) }
+    guard let error = failure as? RiderError, !error.isInterruption, !failures.isEmpty else { return failure }
+    return Told(CommandFailure(error, naming: name))
+  }
+
+  private func print(
+    _ statement: Statement, by path: RiderClient.Path, after duration: Double, _ console: Console
+  ) throws {
     if console.isJSON {
       try console.result([
         "outcome": "done", "step": .string(statement.step.description),
         "position": .string(statement.position.rawValue),
         "fault": statement.fault.map { .string($0.rawValue) } ?? .null,
-        "duration_s": .rounded(duration, places: 3),
+        "via": .string(path.rawValue), "duration_s": .rounded(duration, places: 3),
       ])
     } else {
       let fault = statement.fault.map { "; fault: \($0.rawValue)" } ?? ""
@@ -116,6 +141,8 @@ struct StopRequest: Request {
     }
   }
 }
+
+extension Side: ExpressibleByArgument {}
 
 extension CommandFailure {
   fileprivate init(_ error: RiderError, naming vehicle: String?) {

@@ -23,12 +23,12 @@ struct Whoami: ContextCommand {
         "device_key": .string(device.description), "account": account.json,
       ])
     }
-    try console.result("account   \(printable(account.email))")
-    try console.result("server    \(client.server.host)")
+    try console.result("account", account.email)
+    try console.result("server", client.server.host)
     // 43 characters, split into two lines to fit 80 columns.
-    try console.result("device    \(device.grouped)")
+    try console.result("device", device.grouped)
     if let logins = account.json["logins"]?.array, logins.count > 1 {
-      try console.result("logins    \(logins.count); `stepctl logout --everywhere` ends them")
+      try console.result("logins", "\(logins.count); `stepctl logout --everywhere` ends them")
     }
   }
 }

@@ -60,6 +60,17 @@ public struct AccessFile: Sendable, Equatable {
     self.text = text
   }
 
+  /// Throws unless the notice, if there is one, is for this vehicle, lists the operator's key, and is signed by one of
+  /// the keys that it lists. A rider who knows none of them has no other way to judge it.
+  public func checkNotice() throws(ProtocolError) {
+    guard let notice else { return }
+    let object = try SignedObject(parsing: notice, as: .notice)
+    let read = try Notice(claims: object.payload)
+    guard read.vehicle == vehicle.vehicle.uuid else { throw .malformed("it is for another vehicle") }
+    guard read.keys.contains(operatorKey) else { throw .malformed("it does not list the operator's key") }
+    try object.verify(by: read.keys)
+  }
+
   /// Whether `known`, a key of the operator, vouches for `operatorKey`.
   public func isVouched(by known: VerificationKey) -> Bool {
     if known == operatorKey { return true }

@@ -43,13 +43,13 @@ private struct Cipher: ~Copyable {
 }
 
 /// Authenticated encryption (RFC 8439 2.8). The tag follows the ciphertext.
-enum ChaCha20Poly1305 {
+package enum ChaCha20Poly1305 {
   // In bytes.
   static let keySize = 32
-  static let nonceSize = 12
+  package static let nonceSize = 12
   private static let tagSize = 16
 
-  static func seal(_ message: [UInt8], key: Secret, nonce: Secret, additional: [UInt8]) -> [UInt8] {
+  package static func seal(_ message: [UInt8], key: Secret, nonce: Secret, additional: [UInt8]) -> [UInt8] {
     let cipher = Cipher(Libcrypto.chaCha20Poly1305, key: key, initial: nonce, encrypts: true)
     cipher.authenticate(additional)
     let ciphertext = cipher.update(message)
@@ -61,7 +61,7 @@ enum ChaCha20Poly1305 {
   }
 
   /// - Returns: nil unless the tag authenticates both the ciphertext and the additional data.
-  static func open(_ sealed: [UInt8], key: Secret, nonce: Secret, additional: [UInt8]) -> [UInt8]? {
+  package static func open(_ sealed: [UInt8], key: Secret, nonce: Secret, additional: [UInt8]) -> [UInt8]? {
     guard sealed.count >= tagSize else { return nil }
     var tag = Array(sealed.suffix(tagSize))
     let cipher = Cipher(Libcrypto.chaCha20Poly1305, key: key, initial: nonce, encrypts: false)

@@ -51,14 +51,15 @@ extension JSON: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, Express
   }
   public init(nilLiteral: ()) { self = .null }
 
-  /// A number with at most `places` decimals, such as metres and seconds in output; null if it is not finite.
+  /// A number with at most `places` decimals, such as metres and seconds in output; null if it is not finite. Zero has
+  /// no sign.
   public static func rounded(_ value: Double?, places: Int) -> JSON {
     guard let value, value.isFinite else { return .null }
     var scale = 1.0
     for _ in 0..<places { scale *= 10 }
     let scaled = value * scale
     // Numbers this large have no decimals.
-    return .number(scaled.isFinite ? scaled.rounded() / scale : value)
+    return .number((scaled.isFinite ? scaled.rounded() / scale : value) + 0)
   }
 }
 

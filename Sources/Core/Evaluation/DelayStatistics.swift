@@ -20,6 +20,8 @@ public struct DelayStatistics: Equatable, Sendable {
   public let longestGap: Double
   /// How many frames are missing within their sections, judged by the stamps.
   public let dropped: Int
+  /// Whether every stamp is a whole second: then each delay seems up to a second longer than it was.
+  public let hasWholeSeconds: Bool
   /// The trend of the delay, and the p-value of a test for it; nil for fewer than 30 frames.
   public let slope: Slope?
   public let histogram: Histogram
@@ -78,6 +80,7 @@ public struct DelayStatistics: Equatable, Sendable {
     }
     jitter = count > 0 ? changes / Double(count) : 0
     (self.gaps, self.longestGap, self.dropped) = (gaps, longestGap, dropped)
+    hasWholeSeconds = frames.allSatisfy { $0.stamp == $0.stamp.rounded() }
     slope = delays.count < 30 ? nil : Self.slope(of: delays, over: frames.map(\.arrival), mean, squares)
     histogram = Self.histogram(sorted)
   }
@@ -117,6 +120,7 @@ public struct DelayStatistics: Equatable, Sendable {
       "deviation_ms": milliseconds(deviation), "p50_ms": milliseconds(median), "p95_ms": milliseconds(p95),
       "p99_ms": milliseconds(p99), "max_ms": milliseconds(most), "jitter_ms": milliseconds(jitter),
       "gaps": .integer(Int64(gaps)), "longest_gap_ms": milliseconds(longestGap), "dropped": .integer(Int64(dropped)),
+      "whole_seconds": .bool(hasWholeSeconds),
       "slope_ms_per_s": slope.map { milliseconds($0.value) } ?? .null, "slope_p": .rounded(slope?.p, places: 6),
       "histogram": [
         "begin_ms": milliseconds(histogram.begin), "width_ms": milliseconds(histogram.width),

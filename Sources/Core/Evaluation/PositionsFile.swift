@@ -52,6 +52,8 @@ package enum PositionsFile {
       let line = line.last == 0x0D ? line.dropLast() : line
       if line.isEmpty { continue }
       let fields = try split(line, index + 1)
+      // Spreadsheets keep a row of empty cells.
+      if fields.allSatisfy({ $0.allSatisfy(\.isWhitespace) }) { continue }
       guard let known = columns else {
         columns = try Self.columns(fields, index + 1)
         continue

@@ -1,4 +1,5 @@
 package import Domain
+import Ranging
 
 /// How well a vehicle's steps are found at a site, from captures of known positions.
 package struct SiteEvaluation: Sendable {
@@ -91,12 +92,23 @@ package struct SiteEvaluation: Sendable {
   package var remarks: [String] {
     guard let law else { return [] }
     if law.exponent <= 0 { return ["the level does not fall with the distance: are the distances in the file right?"] }
+    guard Self.movesZones(by: law.level), abs(law.level) > 2 * law.levelError else { return [] }
     let off = Int(abs(law.level).rounded())
-    guard abs(law.level) > 4, abs(law.level) > 2 * law.levelError else { return [] }
     return [
       """
       the beacons are \(off) dB \(law.level < 0 ? "weaker" : "stronger") at 1 m than noted: run `stepctl calibrate`
       """
     ]
+  }
+
+  /// Whether levels that are off by these decibels take one of the calibration's distances out of its zone. In free
+  /// space 0.3 m is then no longer immediate (from -3.0 dB), or 1 m no longer near (from 4.5 dB). 3 m is the edge of a
+  /// zone, where either answer is good.
+  package static func movesZones(by decibels: Double) -> Bool {
+    CalibrationPosition.Distance.allCases.contains { distance in
+      let level = RangingModel.level(at: distance.metres)
+      let zone = Locator.clearZone(at: level)
+      return zone != .unknown && Locator.clearZone(at: level + decibels) != zone
+    }
   }
 }

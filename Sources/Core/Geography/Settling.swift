@@ -11,13 +11,19 @@ public struct Fix: Equatable, Sendable {
   public var course: Double?
   /// Metres per second; nil if the receiver does not report it.
   public var speed: Double?
+  /// Whether the receiver says that it only plays this place.
+  public var isSimulated: Bool
 
-  public init(time: Double, position: Coordinate, accuracy: Double?, course: Double? = nil, speed: Double? = nil) {
+  public init(
+    time: Double, position: Coordinate, accuracy: Double?, course: Double? = nil, speed: Double? = nil,
+    isSimulated: Bool = false
+  ) {
     self.time = time
     self.position = position
     self.accuracy = accuracy
     self.course = course
     self.speed = speed
+    self.isSimulated = isSimulated
   }
 }
 
@@ -43,6 +49,9 @@ public struct Settling: Equatable, Sendable {
   public static let patience = 5.0
   /// An accuracy good enough to find a vehicle, metres.
   public static let enough = 50.0
+  /// The accuracy of a receiver that reports none, metres. It is a guess: twice what GPS promises in 95 of 100 cases at
+  /// the worst place under an open sky (GPS Standard Positioning Service, 5th edition, table 3.8-3).
+  public static let assumed = 30.0
   /// How far places may wander within the window, metres.
   public static let drift = 5.0
 
@@ -65,7 +74,8 @@ public struct Settling: Equatable, Sendable {
   /// The state after the last fix.
   public var state: State {
     guard let last = fixes.last, let first = fixes.first else { return .none }
-    guard let accuracy = last.accuracy, accuracy <= Self.enough, fixes.count >= 4,
+    let accuracy = last.accuracy ?? Self.assumed
+    guard accuracy <= Self.enough, fixes.count >= 4,
       last.time - first.time >= Self.window, fixes.allSatisfy({ isPossible($0, before: last, accuracy) })
     else { return .wandering(last) }
     return .settled(last)
@@ -82,7 +92,7 @@ public struct Settling: Equatable, Sendable {
 
 /// The way from one place to another.
 public struct Way: Equatable, Sendable {
-  /// Metres, and the possible error.
+  /// Metres, and the possible error: `Settling.assumed` if the receiver reports none.
   public let distance: Double
   public let accuracy: Double
   /// The direction; nil if it could be any.
@@ -103,7 +113,7 @@ public struct Way: Equatable, Sendable {
 
   public init(from fix: Fix, to goal: Coordinate) {
     distance = fix.position.distance(to: goal)
-    accuracy = fix.accuracy ?? .infinity
+    accuracy = fix.accuracy ?? Settling.assumed
     // The angle under which a sideways error of that size is seen.
     let deviation = distance > 0 ? atan2(accuracy, distance) / radian : 180
     direction =

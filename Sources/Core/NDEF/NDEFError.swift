@@ -10,6 +10,8 @@ public enum NDEFError: Failure, Hashable, Sendable {
 
   /// The capability container is empty: the tag was never formatted.
   case notFormatted
+  /// The capability container is empty, but so many pages hold data, which may be another system's.
+  case inUse(pages: Int)
   /// The capability container is for something other than NDEF.
   case notNDEF(container: [UInt8])
   /// The major version of the tag's mapping is unknown.
@@ -56,6 +58,7 @@ public enum NDEFError: Failure, Hashable, Sendable {
   public var hint: String? {
     switch self {
     case .occupied, .otherContent: "--replace-all gives up the other data"
+    case .inUse: "use another tag; --replace-all gives up the data, and formats the tag for ever"
     case .passwordProtected: "use another tag, or remove the password with the program that set it"
     case .mirrored: "use another tag, or switch the mirror off with the program that set it"
     case .malformedMessage, .malformedRecord, .notFormatted, .notNDEF, .unsupportedVersion, .malformedTag, .noMessage,
@@ -70,6 +73,9 @@ public enum NDEFError: Failure, Hashable, Sendable {
     case .malformedMessage(let reason, let offset): "not an NDEF message at byte \(offset): \(reason)"
     case .malformedRecord(let reason): "malformed NDEF record: \(reason)"
     case .notFormatted: "the tag is not formatted: its capability container is empty"
+    case .inUse(let pages):
+      "the tag is not formatted, but \(pages == 1 ? "a page" : "\(pages) pages") of it \(pages == 1 ? "holds" : "hold")"
+        + " data, perhaps another system's; nothing was written"
     case .notNDEF(let container): "not an NDEF tag: its capability container is \(hexadecimal(container))"
     case .unsupportedVersion(let major, let minor):
       "the tag's mapping version is \(major).\(minor), which is not supported"

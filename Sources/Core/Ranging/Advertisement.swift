@@ -23,6 +23,17 @@ public struct Advertisement: Hashable, Sendable {
     self.init(time: time, address: address, rssi: rssi, data: data.withUnsafeBufferPointer { Array($0) })
   }
 
-  /// The iBeacon frame in it, if there is one.
+  /// The first iBeacon frame in it, if there is one.
   public var iBeacon: IBeacon? { IBeacon(advertisingData: data.span) }
+
+  /// All iBeacon frames in it, in order. A long advertisement has room for several. The same frame twice is one
+  /// measurement, and is there once.
+  public var iBeacons: [IBeacon] {
+    var beacons: [IBeacon] = []
+    var next = 0
+    while let beacon = IBeacon(advertisingData: data.span, from: &next) {
+      if !beacons.contains(beacon) { beacons.append(beacon) }
+    }
+    return beacons
+  }
 }

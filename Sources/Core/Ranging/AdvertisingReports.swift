@@ -69,7 +69,7 @@ public struct AdvertisingReports: Sendable {
       let dataEnd = data &+ Int(event[unchecked: start &+ 8])
       guard dataEnd < end, dataEnd &- data <= 31 else { return -1 }
       body(
-        Self.address(event, at: start &+ 2), Self.rssi(event[unchecked: dataEnd]),
+        Self.address(event, at: start &+ 1), Self.rssi(event[unchecked: dataEnd]),
         event.extracting(unchecked: Range(uncheckedBounds: (data, dataEnd))))
       start = dataEnd &+ 1
       left &-= 1
@@ -95,7 +95,7 @@ public struct AdvertisingReports: Sendable {
       let status = event[unchecked: start] >> 5 & 3
       if status == 0 && unfinished.isEmpty || !isFragment(event, at: start, moreToCome: status == 1) {
         body(
-          Self.address(event, at: start &+ 3), Self.rssi(event[unchecked: start &+ 13]),
+          Self.address(event, at: start &+ 2), Self.rssi(event[unchecked: start &+ 13]),
           event.extracting(unchecked: Range(uncheckedBounds: (data, dataEnd))))
       }
       start = dataEnd
@@ -107,7 +107,7 @@ public struct AdvertisingReports: Sendable {
   /// Whether an extended report is a part of a longer advertisement.
   @usableFromInline
   mutating func isFragment(_ event: Span<UInt8>, at start: Int, moreToCome: Bool) -> Bool {
-    let address = Self.address(event, at: start + 3).value
+    let address = Self.address(event, at: start + 2).value
     let advertiser = address | UInt64(event[start + 2]) << 48 | UInt64(event[start + 11]) << 56
     let index = unfinished.firstIndex(of: advertiser)
     if moreToCome {
@@ -121,11 +121,12 @@ public struct AdvertisingReports: Sendable {
     return index != nil
   }
 
-  /// Eight bytes are read, of which the last two belong to the same report and are dropped.
+  /// The type of the address, one byte, and the address. Eight bytes are read: the last belongs to the same report and
+  /// is dropped. Odd types are random addresses: 1, and 3 for one that the controller has resolved.
   @inlinable @inline(__always)
   static func address(_ event: Span<UInt8>, at start: Int) -> DeviceAddress {
-    let word = event.bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start, as: UInt64.self)
-    return DeviceAddress(UInt64(littleEndian: word))
+    let word = UInt64(littleEndian: event.bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start, as: UInt64.self))
+    return DeviceAddress(word >> 8, isRandom: word & 1 == 1)
   }
 
   /// HCI gives -127 to +20 dBm, and 127 for "not available". No frame arrives at 0 dBm or more, so such a value means

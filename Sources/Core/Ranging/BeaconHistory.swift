@@ -1,12 +1,14 @@
+import func Glibc.hypot
 import func Glibc.log10
 import func Glibc.pow
 
-/// The last frames of one beacon: when each was heard, and at what level.
+/// The last frames of one beacon: when each was heard, at what level, and from which sender.
 ///
 /// A ring of fixed size: a frame takes little time and allocates nothing.
 struct BeaconHistory: Sendable {
   private var times = [Double](repeating: 0, count: RangingModel.capacity)
   private var levels = [Double](repeating: 0, count: RangingModel.capacity)
+  private var senders = [DeviceAddress?](repeating: nil, count: RangingModel.capacity)
   private var next = 0
   private var count = 0
   /// The last frame's minor.
@@ -17,14 +19,17 @@ struct BeaconHistory: Sendable {
   private var former: (minor: UInt16, time: Double)?
   private var lastContest = -Double.infinity
 
-  /// - Parameter time: seconds, not before the last frame's.
-  mutating func append(rssi: Int8, measuredPower: Int8, minor: UInt16, at time: Double) {
+  /// - Parameters:
+  ///   - sender: nil if it is unknown.
+  ///   - time: seconds, not before the last frame's.
+  mutating func append(rssi: Int8, measuredPower: Int8, minor: UInt16, from sender: DeviceAddress?, at time: Double) {
     if let last = self.minor, last != minor {
       if let former, former.minor == minor, time - former.time < RangingModel.window { lastContest = time }
       former = (last, times[index(0)])
     }
     times[next] = time
     levels[next] = Double(rssi) - Double(measuredPower)
+    senders[next] = sender
     next = (next + 1) % RangingModel.capacity
     count = min(count + 1, RangingModel.capacity)
     self.minor = minor
@@ -34,8 +39,43 @@ struct BeaconHistory: Sendable {
   /// Seconds since the last frame; infinite when there was none.
   func age(at now: Double) -> Double { count == 0 ? .infinity : now - times[index(0)] }
 
-  /// Whether two beacons send alternately: then an earlier minor comes back. A rotating minor does not.
-  func isContested(at now: Double) -> Bool { now - lastContest < RangingModel.window }
+  /// Whether two beacons send alternately, by their minors or by their addresses.
+  func isContested(at now: Double, in scratch: inout [Double]) -> Bool {
+    // An earlier minor comes back. A rotating minor does not.
+    now - lastContest < RangingModel.window || isFromTwoPlaces(at: now, in: &scratch)
+  }
+
+  /// Whether a sender's frames have another level than the frames between them, which come from other addresses.
+  ///
+  /// A beacon that changes its address has the same level before and after. If the rider walks, the level changes too,
+  /// so only frames of the same time are compared: an address that does not come back shows nothing.
+  private func isFromTwoPlaces(at now: Double, in scratch: inout [Double]) -> Bool {
+    let frames = frames(within: RangingModel.window, of: now)
+    for newest in 0..<frames {
+      let sender = senders[index(newest)]
+      guard !(0..<newest).contains(where: { senders[index($0)] == sender }),
+        let oldest = (newest..<frames).last(where: { senders[index($0)] == sender })
+      else { continue }
+      let between = newest..<oldest + 1
+      let own = middleLevel(of: between, in: &scratch) { $0 == sender }
+      let others = middleLevel(of: between, in: &scratch) { $0 != sender }
+      guard others.frames > 0 else { continue }
+      let error = hypot(RangingModel.error80(frames: own.frames), RangingModel.error80(frames: others.frames))
+      if abs(own.level - others.level) - error >= RangingModel.senderDifference { return true }
+    }
+    return false
+  }
+
+  /// The number of those frames that come from some senders, and the interquartile mean of their levels, which is not
+  /// a number if there are none. Frames are indexed from the newest.
+  private func middleLevel(
+    of frames: Range<Int>, in scratch: inout [Double], from isMeant: (DeviceAddress?) -> Bool
+  ) -> (frames: Int, level: Double) {
+    scratch.removeAll(keepingCapacity: true)
+    for back in frames where isMeant(senders[index(back)]) { scratch.append(levels[index(back)]) }
+    scratch.sort()
+    return (scratch.count, interquartileMean(scratch))
+  }
 
   /// How many frames arrived within the last `window` seconds.
   func frames(within window: Double, of now: Double) -> Int {

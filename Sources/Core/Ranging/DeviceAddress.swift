@@ -2,12 +2,25 @@
 ///
 /// It does not identify the sender: phones and some beacons change their address every few minutes.
 public struct DeviceAddress: Hashable, Sendable, CustomStringConvertible {
-  /// The address in the low 48 bits: `C0:00:00:00:00:01` is 0xC000_0000_0001.
-  public let value: UInt64
+  /// The address in the low 48 bits, and bit 48 for a random address.
+  @usableFromInline
+  let bits: UInt64
 
-  /// - Parameter value: all bits above the low 48 are dropped.
+  /// - Parameters:
+  ///   - value: all bits above the low 48 are dropped.
+  ///   - isRandom: its bits do not say so: a manufacturer's prefix may look like a random address.
   @inlinable
-  public init(_ value: UInt64) { self.value = value & 0xFFFF_FFFF_FFFF }
+  public init(_ value: UInt64, isRandom: Bool = false) {
+    bits = value & 0xFFFF_FFFF_FFFF | (isRandom ? 1 << 48 : 0)
+  }
+
+  /// The address in the low 48 bits: `C0:00:00:00:00:01` is 0xC000_0000_0001.
+  @inlinable
+  public var value: UInt64 { bits & 0xFFFF_FFFF_FFFF }
+
+  /// Whether the device chose the address, and no manufacturer gave it.
+  @inlinable
+  public var isRandom: Bool { bits >> 48 == 1 }
 
   /// As people write it: the most significant byte first, `C0:00:00:00:00:01`.
   public var description: String {

@@ -27,20 +27,32 @@ public struct IBeacon: Hashable, Sendable {
   /// Finds the first iBeacon among AD structures, in any order and with or without Flags.
   ///
   /// The structures up to the beacon must be whole; the rest is ignored. A length of zero ends the data early (Core
-  /// 5.4, Vol 3, Part C, 11).
+  /// 5.4, Vol 3, Part C, 11). Some makers add bytes behind the measured power, such as the charge of the battery; these
+  /// are ignored, too.
   ///
   /// - Returns: nil if there is none, or if a structure before it runs past the end.
   @inlinable @inline(__always)
   public init?(advertisingData data: Span<UInt8>) {
-    var start = 0
-    while start < data.count {
+    var next = 0
+    self.init(advertisingData: data, from: &next)
+  }
+
+  /// Finds the first iBeacon among the AD structures from `next` on.
+  ///
+  /// - Parameter next: where a structure begins, at least 0. Afterwards it is where the structure behind the beacon
+  ///   begins.
+  @inlinable @inline(__always)
+  init?(advertisingData data: Span<UInt8>, from next: inout Int) {
+    while next < data.count {
+      let start = next
       let length = Int(data[unchecked: start])
-      let next = start &+ 1 &+ length
+      next = start &+ 1 &+ length
       guard length > 0, next <= data.count else { return nil }
-      // The 26 bytes after the length, all of them within `data`: AD type 0xFF, manufacturer specific; the company,
-      // Apple (0x004C); the type, proximity beacon (2); the length of the rest; UUID, major, minor, measured power.
+      // The first 26 bytes after the length, all of them within `data`: AD type 0xFF, manufacturer specific; the
+      // company, Apple (0x004C); the type, proximity beacon (0x0215, where 0x15 is the length of what follows); UUID,
+      // major, minor, measured power.
       let bytes = data.bytes
-      if length == 26,
+      if length >= 26,
         UInt32(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 1, as: UInt32.self))
           == 0xFF4C_0002,
         data[unchecked: start &+ 5] == 0x15
@@ -52,7 +64,6 @@ public struct IBeacon: Hashable, Sendable {
         measuredPower = Int8(bitPattern: data[unchecked: start &+ 26])
         return
       }
-      start = next
     }
     return nil
   }

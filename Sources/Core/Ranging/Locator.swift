@@ -30,7 +30,9 @@ public struct Locator: Sendable {
 
   /// Records a frame of this vehicle. A frame whose major belongs to no step is ignored. A frame without a valid RSSI,
   /// or with a measured power that no beacon can have, shows only that its beacon is not silent.
-  public mutating func hear(_ beacon: IBeacon, rssi: Int8?, at time: Double) {
+  ///
+  /// - Parameter sender: by it, two beacons are told apart that send as one step's. Nil if it is unknown.
+  public mutating func hear(_ beacon: IBeacon, from sender: DeviceAddress? = nil, rssi: Int8?, at time: Double) {
     guard time.isFinite, let index = steps.firstIndex(where: { $0.major == beacon.major }) else { return }
     let now = advance(to: time)
     let measuredPower = steps[index].measuredPower ?? beacon.measuredPower
@@ -38,7 +40,7 @@ public struct Locator: Sendable {
       unlevelled[index] = now
       return
     }
-    histories[index].append(rssi: rssi, measuredPower: measuredPower, minor: beacon.minor, at: now)
+    histories[index].append(rssi: rssi, measuredPower: measuredPower, minor: beacon.minor, from: sender, at: now)
   }
 
   /// Decides for a point in time. Call it every half second: each decision builds on the previous one.
@@ -78,7 +80,7 @@ public struct Locator: Sendable {
     var zone = Zone.unknown
     var distance: Location.Distance?
     var rssi: Int?
-    let isContested = history.isContested(at: now)
+    let isContested = history.isContested(at: now, in: &scratch)
     if used < RangingModel.least || age > RangingModel.silence || isContested {
       zones[index] = .unknown
     } else {
@@ -105,9 +107,12 @@ public struct Locator: Sendable {
 
   /// Close to an edge the zone is unknown. The previous zone is kept until the level is past half of the band.
   private static func zone(at level: Double, after last: Zone) -> Zone {
-    let clear = zone(at: level, bands: 1)
+    let clear = clearZone(at: level)
     return clear == .unknown && zone(at: level, bands: 0.5) == last ? last : clear
   }
+
+  /// The zone of a level that is past the band of every edge, else unknown.
+  package static func clearZone(at level: Double) -> Zone { zone(at: level, bands: 1) }
 
   private static func zone(at level: Double, bands share: Double) -> Zone {
     let immediateBand = RangingModel.immediateBand * share

@@ -62,6 +62,9 @@ package enum RangingModel {
   package static let reach = 2.0
   package static let locatedBeginDifference = 10.0
   package static let locatedStayDifference = 6.0
+  /// Frames of one step whose senders differ by this many decibels come from two beacons: so much also tells two steps
+  /// apart.
+  package static let senderDifference = locatedBeginDifference
   /// At least this share of the frames must reach `supportLevel`, and at least `locatedLeast` frames.
   package static let locatedShare = 0.3
   package static let supportLevel = -10.0

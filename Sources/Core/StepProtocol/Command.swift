@@ -127,6 +127,12 @@ public struct SealedCommand: Sendable {
   public var digest: CommandDigest { CommandDigest(of: bytes) }
   /// The key with which the device that sent the command can call. Only the controller can compute it as well.
   public var callKey: CallKey { CallKey(exporter) }
+  /// The command as a frame on a link carries it.
+  package func brief(for controller: EncryptionKey) -> [UInt8]? {
+    EncryptedObject.brief(bytes, for: controller.thumbprint)
+  }
+  /// The key of the answers on a link.
+  public var answerKey: AnswerKey { AnswerKey(exporter) }
 }
 
 /// The SHA-256 of a command's compact form, as it was published.

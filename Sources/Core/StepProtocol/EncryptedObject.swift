@@ -30,6 +30,33 @@ package enum EncryptedObject {
       JSON.bytes(["alg": "HPKE-4", "typ": .string(kind.rawValue), "cty": "JWT", "kid": .string(key.description)]))
   }
 
+  /// What differs between two objects of a kind for one key: the encapsulated key (32 bytes) and the ciphertext.
+  ///
+  /// - Returns: nil for anything that has another form, or a header that this library does not write.
+  package static func brief(_ text: [UInt8], for key: Thumbprint, as kind: Kind = .command) -> [UInt8]? {
+    let parts = compactParts(of: text)
+    guard parts.count == 5, parts[2].isEmpty, parts[4].isEmpty,
+      Array(parts[0]) == Array(header(for: key, as: kind).utf8),
+      let encapsulated = Base64URL.decode(utf8: parts[1]), encapsulated.count == encapsulatedSize,
+      let ciphertext = Base64URL.decode(utf8: parts[3])
+    else { return nil }
+    return encapsulated + ciphertext
+  }
+
+  /// The compact form again.
+  ///
+  /// - Returns: nil if there are too few bytes.
+  package static func text(
+    ofBrief brief: some Collection<UInt8>, for key: Thumbprint, as kind: Kind = .command
+  ) -> [UInt8]? {
+    guard brief.count > encapsulatedSize else { return nil }
+    let encapsulated = Base64URL.encode(Array(brief.prefix(encapsulatedSize)))
+    let ciphertext = Base64URL.encode(Array(brief.dropFirst(encapsulatedSize)))
+    return Array("\(header(for: key, as: kind)).\(encapsulated)..\(ciphertext).".utf8)
+  }
+
+  private static let encapsulatedSize = 32
+
   package static func open(_ text: some StringProtocol, with key: DecryptionKey) throws(ProtocolError) -> [UInt8] {
     try open(utf8: Array(text.utf8), with: key, usualHeader: []).content
   }

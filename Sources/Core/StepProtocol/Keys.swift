@@ -59,7 +59,7 @@ public struct VerificationKey: Hashable, Sendable {
   public var jwk: JSON { ["kty": "OKP", "crv": "Ed25519", "x": .string(Base64URL.encode(bytes))] }
   public var thumbprint: Thumbprint { Thumbprint(curve: "Ed25519", publicKey: bytes) }
 
-  func isValid(_ signature: [UInt8], for message: [UInt8]) -> Bool { key.isValid(signature, for: message) }
+  package func isValid(_ signature: [UInt8], for message: [UInt8]) -> Bool { key.isValid(signature, for: message) }
 
   public static func == (a: Self, b: Self) -> Bool { a.bytes == b.bytes }
   public func hash(into hasher: inout Hasher) { hasher.combine(bytes) }

@@ -41,6 +41,10 @@ public struct CommandReader: Sendable {
   /// Keyed by bytes: equal strings can have different bytes.
   private var tokens: [[UInt8]: (token: Token, used: UInt64)] = [:]
   private var count: UInt64 = 0
+  private var exporter: HPKE.Exporter?
+
+  /// The key of the answers to the payload that was read last, on a link; nil if it could not be decrypted.
+  package var answerKey: AnswerKey? { exporter.map(AnswerKey.init) }
 
   /// - Parameter operatorKeys: the keys that may sign tokens.
   public init(controller: DecryptionKey, operatorKeys: [VerificationKey]) {
@@ -77,10 +81,12 @@ public struct CommandReader: Sendable {
     let token: Token
     let tokenText: String
     let exporter: HPKE.Exporter
+    self.exporter = nil
     do throws(ProtocolError) {
       if let fault = payload.withUnsafeBytes(Self.fault) { throw fault }
       let content: [UInt8]
       (content, exporter) = try EncryptedObject.open(utf8: payload, with: controller, usualHeader: usualHeader)
+      self.exporter = exporter
       guard content.allSatisfy({ $0 < 0x80 }) else { throw .malformed("not ASCII") }
       let object = try SignedObject(utf8: content, as: .command)
       guard let text = object.payload["token"]?.string else { throw .malformed("token is missing") }

@@ -35,6 +35,8 @@ package enum NFCRequest: Equatable, Sendable {
   case select
   /// Sends a command to the tag selected last. Answered with `received` or `failed`.
   case exchange(command: [UInt8], Framing)
+  /// Switches the field off, and on again: a tag loses its power. Answered with `opened` or `failed`.
+  case restart
 
   /// How a command is sent to the tag.
   package enum Framing: UInt8, Sendable {
@@ -52,7 +54,7 @@ package enum NFCRequest: Equatable, Sendable {
 
   private enum Kind: UInt8 {
     case find = 0x01
-    case open, select, exchange
+    case open, select, exchange, restart
   }
 
   package var body: [UInt8] {
@@ -61,6 +63,7 @@ package enum NFCRequest: Equatable, Sendable {
     case .open(let connection): [Kind.open.rawValue] + connection.utf8
     case .select: [Kind.select.rawValue]
     case .exchange(let command, let framing): [Kind.exchange.rawValue, framing.rawValue] + command
+    case .restart: [Kind.restart.rawValue]
     }
   }
 
@@ -79,6 +82,7 @@ package enum NFCRequest: Equatable, Sendable {
         (1...Self.longestCommand).contains(content.count - 1)
       else { throw MalformedMessage() }
       self = .exchange(command: Array(content.dropFirst()), framing)
+    case .restart where content.isEmpty: self = .restart
     default: throw MalformedMessage()
     }
   }
@@ -91,7 +95,7 @@ package enum NFCReply: Equatable, Sendable {
 
   /// The connection string of a reader.
   case found(connection: String)
-  /// The reader is open.
+  /// The reader is open, and its field is on.
   case opened
   /// A tag is selected.
   case selected(NFCTarget)

@@ -102,7 +102,8 @@ extension TOMLForm<[TagUID]> {
 extension TOMLForm<Int> {
   package static func integer(in range: ClosedRange<Int>) -> TOMLForm<Int> {
     TOMLForm(expectation: "an integer from \(range.lowerBound) to \(range.upperBound)") {
-      if case .integer(let value) = $0, range.contains(Int(value)) { Int(value) } else { nil }
+      guard case .integer(let value) = $0, let value = Int(exactly: value), range.contains(value) else { return nil }
+      return value
     }
   }
 }

@@ -123,8 +123,8 @@ package struct TOMLTable<Key: TOMLKey>: Sendable {
   package func place(of key: Key) -> Range<TOMLDocument.Position>? { node(key)?.place }
 
   /// An error about a key's value: `vehicle.toml:7: [[steps]] side: …`.
-  package func error(_ key: Key, _ message: String) -> ConfigurationError {
-    error(at: line(of: key), "\(TOMLText.key(key.rawValue)): \(message)")
+  package func error(_ key: Key, _ message: String, hint: String? = nil) -> ConfigurationError {
+    error(at: line(of: key), "\(TOMLText.key(key.rawValue)): \(message)", hint: hint)
   }
 
   /// An error about the table itself.
@@ -135,9 +135,9 @@ package struct TOMLTable<Key: TOMLKey>: Sendable {
     error(at: line, "\(TOMLText.key(key.rawValue)) is missing\(reason)")
   }
 
-  private func error(at line: Int?, _ message: String) -> ConfigurationError {
+  private func error(at line: Int?, _ message: String, hint: String? = nil) -> ConfigurationError {
     let title = isArrayElement ? "[[\(name)]] " : name.isEmpty ? "" : "[\(name)] "
-    return ConfigurationError(document.path, line: line, title + message)
+    return ConfigurationError(document.path, line: line, title + message, hint: hint)
   }
 
   private func mismatch(

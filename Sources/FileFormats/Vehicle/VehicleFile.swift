@@ -163,7 +163,7 @@ package struct VehicleFile: Equatable, Sendable {
 extension Broker {
   fileprivate init(_ table: TOMLTable<VehicleFile.BrokerKey>) throws(ConfigurationError) {
     self.init(
-      host: try table.required(.host, .text), port: try table.optional(.port, .port) ?? Self.standardPort,
+      host: try table.host(.host, port: "port"), port: try table.optional(.port, .port) ?? Self.standardPort,
       tls: TLS(
         authority: try table.required(.ca, table.path),
         identity: table.has(.cert) || table.has(.key) ? try Identity(table) : nil))

@@ -12,9 +12,13 @@
 
 // GPIO character devices, version 2 (Linux 5.10, Documentation/userspace-api/gpio/chardev.rst).
 
-static inline int gpio_count_lines(int chip) {
+// The number of a chip's lines, and its label, which ends with a zero.
+static inline int gpio_examine(int chip, char label[GPIO_MAX_NAME_SIZE]) {
   struct gpiochip_info info = {0};
-  return ioctl(chip, GPIO_GET_CHIPINFO_IOCTL, &info) == -1 ? -1 : (int)info.lines;
+  if (ioctl(chip, GPIO_GET_CHIPINFO_IOCTL, &info) == -1) return -1;
+  memcpy(label, info.label, GPIO_MAX_NAME_SIZE);
+  label[GPIO_MAX_NAME_SIZE - 1] = 0;
+  return (int)info.lines;
 }
 
 // Requests a line as an input. The returned descriptor delivers its changes as events. The line is pulled to its

@@ -1,30 +1,44 @@
 import Certificates
 import Domain
 
-/// The certificate authority of a vehicle or of a fleet. The broker and its clients trust no other authority.
+/// The certificate authority of an operator. The broker and its clients trust no other authority.
 struct CertificateAuthority: ~Copyable {
   let certificate: Certificate
   let key: PrivateKey
+  /// The file of the certificate, for errors.
+  private let path: String
 
   private static let secondsADay: Int64 = 86_400
-  /// How far a reader's clock may be behind the issuer's, seconds.
-  private static let leeway: Int64 = 300
 
   /// A new authority.
-  init(vehicleName: String, now: Int64) throws(OpenSSLError) {
-    let role = CertificateRole.authority(vehicleName: vehicleName)
+  ///
+  /// - Parameters:
+  ///   - name: whose authority it is: a vehicle's name, or what several vehicles are called.
+  ///   - path: the file of its certificate, for errors.
+  /// - Throws: `ClockError`, `OpenSSLError`.
+  init(name: String, at path: String, now: Int64) throws {
+    let role = CertificateRole.authority(name: name)
+    let validity = try IssueTime(now).validity(lasting: role.days * Self.secondsADay)
     let key = try PrivateKey()
-    let validity = now - Self.leeway...now + role.days * Self.secondsADay
     certificate = try Certificate(selfSigned: role.content, by: key, validity: validity)
     self.key = key
+    self.path = path
   }
 
   /// An existing authority. Throws if the key does not belong to the certificate.
-  init(certificate: consuming Certificate, key: consuming PrivateKey) throws(OpenSSLError) {
+  ///
+  /// - Parameter path: the file of the certificate, for errors.
+  init(certificate: consuming Certificate, key: consuming PrivateKey, at path: String) throws(OpenSSLError) {
     try certificate.require(isFor: key, to: "issue certificates")
     self.certificate = certificate
     self.key = key
+    self.path = path
   }
+
+  /// A time at which the authority issues something.
+  ///
+  /// - Throws: `ClockError`, `OpenSSLError`.
+  func time(_ now: Int64) throws -> IssueTime { try IssueTime(now, of: certificate, at: path) }
 
   /// Issues a certificate. It lasts as long as usual for its role, or longer if asked, but never longer than the
   /// authority's own.
@@ -32,9 +46,10 @@ struct CertificateAuthority: ~Copyable {
   /// - Parameters:
   ///   - days: the least validity; nil for the usual one.
   ///   - lastingUntil: Unix time; not beyond the end of the authority's certificate.
+  /// - Throws: `ClockError`, `OpenSSLError`.
   func issue(
     _ role: CertificateRole, to key: borrowing PrivateKey, now: Int64, days: Int64? = nil, lastingUntil: Int64 = 0
-  ) throws(OpenSSLError) -> Certificate {
+  ) throws -> Certificate {
     try issue(role, to: key.lent, now: now, days: days, lastingUntil: lastingUntil)
   }
 
@@ -42,64 +57,61 @@ struct CertificateAuthority: ~Copyable {
   func issue(
     _ role: CertificateRole, for request: borrowing CertificateRequest, now: Int64, days: Int64? = nil,
     lastingUntil: Int64
-  ) throws(OpenSSLError) -> Certificate {
+  ) throws -> Certificate {
     try issue(role, to: request.lentKey, now: now, days: days, lastingUntil: lastingUntil)
   }
 
   /// Issues a certificate for the key of an older certificate.
   func issue(
     _ role: CertificateRole, renewing old: borrowing Certificate, now: Int64
-  ) throws(OpenSSLError) -> Certificate {
+  ) throws -> Certificate {
     try issue(role, to: old.lentKey(), now: now, lastingUntil: 0)
   }
 
   /// The list of certificates that a broker no longer accepts.
   ///
   /// - Parameter revoked: each with the time of its revocation, Unix time.
+  /// - Throws: `ClockError`, `OpenSSLError`.
   func revocationList(
     _ revoked: [(number: SerialNumber, since: Int64)], now: Int64
-  ) throws(OpenSSLError) -> RevocationList {
-    try RevocationList(of: certificate, signedBy: key, revoked, now: now)
+  ) throws -> RevocationList {
+    try RevocationList(of: certificate, signedBy: key, revoked, now: time(now).now)
   }
 
   private func issue(
     _ role: CertificateRole, to key: LentKey, now: Int64, days: Int64? = nil, lastingUntil: Int64
-  ) throws(OpenSSLError) -> Certificate {
-    let end = min(max(now + (days ?? role.days) * Self.secondsADay, lastingUntil), try certificate.end())
-    let begin = min(now - Self.leeway, end)
-    return try Certificate(role.content, to: key, validity: begin...end, signer: self.key, issuer: certificate)
+  ) throws -> Certificate {
+    let validity = try time(now).validity(lasting: (days ?? role.days) * Self.secondsADay, until: lastingUntil)
+    return try Certificate(role.content, to: key, validity: validity, signer: self.key, issuer: certificate)
   }
 }
 
 /// The purpose of a certificate. It determines all of the content except key, serial number and time.
 enum CertificateRole {
   /// Issues the other certificates, but not those of authorities.
-  case authority(vehicleName: String)
+  case authority(name: String)
   case broker(BrokerHost)
-  /// The controller of a vehicle. The vehicle is named if the broker serves several.
-  case controller(of: UUID?)
+  /// The controller of a vehicle.
+  case controller(of: UUID)
   /// The publisher of notices.
   case `operator`
-  /// Any rider of a vehicle. The vehicle is named if the broker serves several. The rider's name is in the token, which
-  /// the broker cannot read.
-  case rider(of: UUID?)
+  /// Any rider of a vehicle. The rider's name is in the token, which the broker cannot read.
+  case rider(of: UUID)
   /// A client that may read the status of a vehicle's steps, and nothing else.
-  case watcher(of: UUID?)
+  case watcher(of: UUID)
 
-  /// The whole subject. The broker's access list identifies a client by it.
+  /// The whole subject. The broker's access list identifies a client by it: it shows what the client may access, namely
+  /// the topics of one vehicle, but not who the client is.
   var commonName: String {
     switch self {
     case .authority(let name): Self.truncated("stepctl CA for \(name)")
     case .broker: "broker"
-    case .controller(let vehicle): Self.name("controller", vehicle)
+    case .controller(let vehicle): "controller:\(vehicle)"
     case .operator: "operator"
-    case .rider(let vehicle): Self.name("rider", vehicle)
-    case .watcher(let vehicle): Self.name("watcher", vehicle)
+    case .rider(let vehicle): "rider:\(vehicle)"
+    case .watcher(let vehicle): "watcher:\(vehicle)"
     }
   }
-
-  /// The name shows what the client may access, namely the topics of one vehicle, but not who the client is.
-  static func name(_ role: String, _ vehicle: UUID?) -> String { vehicle.map { "\(role):\($0)" } ?? role }
 
   /// Days of validity from the day of issue.
   var days: Int64 {

@@ -10,6 +10,8 @@ import SystemIO
 package struct EventArchive: Sendable {
   /// The number of bytes to read at once: more than one line.
   private static let chunk = 1 << 16
+  /// More bytes than are written at once. Of these a power cut may leave any part, and zeros for the others.
+  private static let longestWrite = 1 << 18
 
   package struct Line: Sendable, Equatable {
     package let event: VehicleEvent
@@ -24,14 +26,14 @@ package struct EventArchive: Sendable {
   /// Whether there are stored events of the vehicle.
   package var exists: Bool { Files.exists(path) }
 
-  /// Reads the lines one after the other, however many there are. Skips an incomplete last line, which a crash has cut
-  /// off.
+  /// Reads the lines one after the other, however many there are. Skips what a crash has left of the last write.
   ///
   /// - Parameter key: the controller's, if signatures are to be checked.
   /// - Throws: `EventError.damaged`, and what `body` throws.
   package func read(verifiedBy key: VerificationKey? = nil, _ body: (Line) throws -> Void) throws {
     guard exists else { return }
     let file = try Descriptor.openRegular(path)
+    var left = try Self.size(of: file, path)
     var chunk = [UInt8](repeating: 0, count: Self.chunk)
     // The bytes of an incomplete line.
     var rest: [UInt8] = []
@@ -40,13 +42,16 @@ package struct EventArchive: Sendable {
       let count = try chunk.withUnsafeMutableBytes { try file.read(into: $0, path) }
       if count == 0 { return }
       rest += chunk[..<count]
+      left -= count
       var begin = 0
       while let end = rest[begin...].firstIndex(of: 0x0A) {
         number += 1
+        if rest[begin..<end].contains(0), rest.count - begin + left <= Self.longestWrite { return }
         try body(line(Array(rest[begin..<end]), number, verifiedBy: key))
         begin = end + 1
       }
       rest.removeFirst(begin)
+      if rest.contains(0), rest.count + left <= Self.longestWrite { return }
       guard rest.count < Self.chunk else {
         throw EventError.damaged(path, line: number + 1, .malformed("larger than \(Self.chunk) bytes"))
       }
@@ -68,20 +73,33 @@ package struct EventArchive: Sendable {
   package func last() throws -> Line? {
     guard exists else { return nil }
     let (bytes, _) = try Self.tail(of: .openRegular(path), path)
-    guard let last = bytes.lastIndex(of: 0x0A) else { return nil }
+    guard let last = bytes.prefix(Self.whole(bytes)).lastIndex(of: 0x0A) else { return nil }
     let begin = bytes[..<last].lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
     return try line(Array(bytes[begin..<last]), nil)
   }
 
-  /// - Returns: more than the last line, and the size of the file.
+  /// - Returns: more than what was written last, and the size of the file.
   private static func tail(
     of file: borrowing Descriptor, _ path: String
-  ) throws(SystemError) -> (bytes: [UInt8], size: off_t) {
+  ) throws(SystemError) -> (bytes: [UInt8], size: Int) {
+    let number = file.number
+    let size = try size(of: file, path)
+    _ = try check("read", path) { lseek(number, off_t(max(0, size - longestWrite)), SEEK_SET) }
+    return (try Files.readAll(file, path), size)
+  }
+
+  private static func size(of file: borrowing Descriptor, _ path: String) throws(SystemError) -> Int {
     let number = file.number
     var status = stat()
     _ = try check("read", path) { fstat(number, &status) }
-    _ = try check("read", path) { lseek(number, max(0, status.st_size - off_t(chunk)), SEEK_SET) }
-    return (try Files.readAll(file, path), status.st_size)
+    return Int(status.st_size)
+  }
+
+  /// How many of these bytes are complete lines, without the zeros that stand where a write did not reach the medium,
+  /// and without what follows these.
+  private static func whole(_ bytes: [UInt8]) -> Int {
+    let end = bytes.firstIndex(of: 0) ?? bytes.count
+    return bytes[..<end].lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
   }
 
   /// Opens the file in order to add lines. Only one program at a time can do this.
@@ -97,9 +115,9 @@ package struct EventArchive: Sendable {
       file = try Files.openToAppendForOwner(path, mode: 0o600)
       guard file.lock() else { throw EventError.inUse(path) }
       let (bytes, size) = try EventArchive.tail(of: file, path)
-      let torn = bytes.count - (bytes.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0)
+      let torn = bytes.count - EventArchive.whole(bytes)
       let number = file.number
-      if torn > 0 { _ = try check("write", path) { ftruncate(number, size - off_t(torn)) } }
+      if torn > 0 { _ = try check("write", path) { ftruncate(number, off_t(size - torn)) } }
     }
 
     /// Returns when the lines are on the medium: only then may they be acknowledged.
@@ -146,7 +164,7 @@ package enum EventError: Failure, Equatable {
     case .damaged: "somebody has changed the file: take it from a backup, or move it away"
     case .inUse: nil
     case .silent:
-      "is the vehicle on? If its broker is older than events, run `stepctl provision update DIR` and restart it"
+      "is the vehicle on? `stepctl provision update DIR` writes its broker's access list again"
     case .broken: nil
     case .unknownVehicle: "`stepctl operator vehicles DIR` lists them"
     }
@@ -154,7 +172,7 @@ package enum EventError: Failure, Equatable {
 }
 
 extension OperatorPlace {
-  /// The key to which events are encrypted. Creates it in a folder that is older than events.
+  /// The key to which events are encrypted. Creates it for the first notice, and after a change of the keys.
   func eventKey() throws -> DecryptionKey {
     let file = path(VehiclePaths.eventKey)
     if !Files.exists(file) {
@@ -195,16 +213,23 @@ extension OperatorPlace {
     EventArchive(path: "\(path(VehiclePaths.events))/\(vehicle).jwt")
   }
 
-  /// The vehicles, or the one of that name, UUID or folder.
+  /// The vehicles, or the one of that name, UUID, folder or file. A folder's own name comes before a vehicle's, and an
+  /// exact name before one that is only meant.
   package func vehicles(named name: String?) throws -> [VehicleFolder] {
     let all = try vehicles()
     guard let name else { return all }
-    let found = try all.filter {
-      let vehicle = try $0.readVehicleFile().vehicle
-      return $0.name == name || vehicle.name == name || vehicle.uuid.description == name
+    let file = Files.isFolder(name) ? "\(name)/vehicle.toml" : name
+    let uuid = UUID(name) ?? (try? VehicleFile(reading: file))?.vehicle.uuid
+    let known = try all.map { (folder: $0, vehicle: try $0.readVehicleFile().vehicle) }
+    let ways: [(VehicleFolder, Vehicle) -> Bool] = [
+      { folder, vehicle in folder.name == name }, { folder, vehicle in vehicle.name == name },
+      { folder, vehicle in vehicle.uuid == uuid }, { folder, vehicle in Vehicle.isMeant(vehicle.name, by: name) },
+    ]
+    for isNamed in ways {
+      let found = known.filter { isNamed($0.folder, $0.vehicle) }
+      if !found.isEmpty { return found.map(\.folder) }
     }
-    guard !found.isEmpty else { throw EventError.unknownVehicle(name) }
-    return found
+    throw EventError.unknownVehicle(name)
   }
 }
 

@@ -98,12 +98,11 @@ package final class EventReader {
       if readings.allSatisfy({ $0.isComplete || $0.isAbsent }) { loop.stop() }
     }
     // One broker serves all vehicles of a fleet, so one connection is enough.
-    for (address, group) in Dictionary(grouping: readings, by: { "\($0.broker.host):\($0.broker.port)" }) {
-      let identity = try place.identity(now: now())
+    for (address, group) in Dictionary(grouping: readings, by: { "\($0.broker)" }) {
       var limits = MQTTConnection.Limits()
       limits.holdsBack = true
       let connection = try MQTTConnection(
-        broker: place.asOperator(group[0].broker, identity),
+        broker: place.asOperator(group[0].broker),
         subscriptions: group.flatMap { [$0.topic.events, $0.topic.availability] },
         reconnecting: follows ? .forever : .never, patience: patience, limits: limits)
       for reading in group { reading.connection = connection }
@@ -138,11 +137,11 @@ package final class EventReader {
 
   /// Publishes a notice that acknowledges the stored events; the vehicle then sends the events after those.
   private func ask(_ reading: Reading) throws {
-    let letter = try place.letter(for: reading.folder, now: now())
-    try letter.checkSize()
-    reading.asked = letter.sequence
+    let notice = try place.notice(for: reading.folder, now: now())
+    try notice.checkSize()
+    reading.asked = notice.sequence
     reading.unacknowledged = 0
-    reading.connection?.publish(topic: letter.topic.notice, payload: Array(letter.text.utf8), retain: true)
+    reading.connection?.publish(topic: notice.topic.notice, payload: Array(notice.text.utf8), retain: true)
   }
 
   private func take(_ message: Message, _ group: [Reading]) throws {

@@ -58,9 +58,25 @@ extension VehicleFolder {
   package func grantAccess(
     _ plan: TokenPlan, to request: DeviceRequest, now: Int64, days: Int64? = nil
   ) throws -> AccessFile {
+    let issuer = try issuer(for: plan)
+    try issuer.checkDevice(request.device, now: now)
+    let (file, entry) = try issuer.sign(plan, to: request, now: now, days: days)
+    try place.change { $0.note(entry) }
+    return file
+  }
+
+  /// Signs what `grantAccess` gives, for a server, which notes it in its database and knows whether the device may
+  /// have it.
+  func signAccess(
+    _ plan: TokenPlan, to request: DeviceRequest, now: Int64, days: Int64
+  ) throws -> (file: AccessFile, entry: Ledger.Entry) {
+    try issuer(for: plan).sign(plan, to: request, now: now, days: days)
+  }
+
+  private func issuer(for plan: TokenPlan) throws -> TokenIssuer {
     try checkFinished()
     try plan.check()
-    return try TokenIssuer(of: self).grant(plan, to: request, now: now, days: days)
+    return try TokenIssuer(of: self)
   }
 }
 
@@ -85,7 +101,9 @@ struct TokenIssuer: ~Copyable {
   func admit(_ plan: TokenPlan, now: Int64) throws -> TokenSummary {
     let name = VehiclePaths.folder(of: plan.rider)
     let newKey = SigningKey()
-    let token = try token(for: plan, device: plan.deviceKey ?? newKey.verificationKey, now: now)
+    let device = plan.deviceKey ?? newKey.verificationKey
+    try checkDevice(device, now: now)
+    let token = try token(for: plan, device: device, now: now)
     var files = [
       NewFile(RiderPaths.vehicle, try vehicleFile(for: plan.rider).render()),
       NewFile(RiderPaths.token, token.signed(by: tokenKey) + "\n", isPrivate: true),
@@ -104,7 +122,7 @@ struct TokenIssuer: ~Copyable {
       return Ledger.IssuedNumber(number: certificate.serialNumber, end: try certificate.end())
     }
 
-    try folder.place.note(token, by: tokenKey, issued)
+    try folder.place.change { $0.note(entry(token, issued)) }
     try Files.createFolder(folder.path(VehiclePaths.riders), mode: 0o700)
     // Left by an interrupted run, and useless.
     let place = folder.path(VehiclePaths.staging(of: plan.rider))
@@ -124,6 +142,7 @@ struct TokenIssuer: ~Copyable {
   func renew(_ plan: TokenPlan, now: Int64) throws -> TokenSummary {
     let name = VehiclePaths.folder(of: plan.rider)
     let (device, isDeviceKeyHere) = try device(for: plan)
+    try checkDevice(device, now: now)
     let token = try token(for: plan, device: device, now: now)
     var files: [NewFile] = []
 
@@ -143,7 +162,7 @@ struct TokenIssuer: ~Copyable {
     let copy = NewFile("\(name)/\(RiderPaths.vehicle)", try vehicleFile(for: plan.rider).render())
     if try Files.readRegular(folder.path(copy.name)) != copy.content { files.append(copy) }
 
-    try folder.place.note(token, by: tokenKey, issued)
+    try folder.place.change { $0.note(entry(token, issued)) }
     // Each file is useful without the others, so it is harmless if not all are replaced.
     for file in files { try Files.replaceForOwner(folder.path(file.name), with: file.content, mode: file.mode) }
     return TokenSummary(
@@ -151,7 +170,10 @@ struct TokenIssuer: ~Copyable {
       missingDeviceKey: isDeviceKeyHere ? nil : "\(name)/\(RiderPaths.deviceKey)", certificateEnd: issued.end)
   }
 
-  func grant(_ plan: TokenPlan, to request: DeviceRequest, now: Int64, days: Int64?) throws -> AccessFile {
+  /// Signs a token and a certificate, and writes nothing.
+  func sign(
+    _ plan: TokenPlan, to request: DeviceRequest, now: Int64, days: Int64?
+  ) throws -> (file: AccessFile, entry: Ledger.Entry) {
     let token = try token(for: plan, device: request.device, now: now)
     let asked = try about("the request") { try CertificateRequest(der: request.certificateRequest) }
     let (certificate, issued) = try about(folder.path(VehiclePaths.authorityCertificate)) {
@@ -161,36 +183,39 @@ struct TokenIssuer: ~Copyable {
       )
     }
     let handover = "\(folder.place.path(VehiclePaths.handover))/\(vehicle.vehicle.uuid).jwt"
-    let access = try about(folder.path) {
+    let file = try about(folder.path) {
       try AccessFile(
         vehicle: folder.vehicleCode(now: now).text, token: token.signed(by: tokenKey), certificate: certificate,
         notice: Files.exists(handover) ? KeyFile.token(handover) : nil)
     }
-    try folder.place.note(token, by: tokenKey, issued)
-    return access
+    return (file, entry(token, issued))
   }
 
-  /// If one broker serves several vehicles, a certificate names its vehicle.
-  private var role: CertificateRole { .rider(of: folder.place.isFleet ? vehicle.vehicle.uuid : nil) }
+  private func entry(_ token: Token, _ certificate: Ledger.IssuedNumber) -> Ledger.Entry {
+    Ledger.Entry(token, key: tokenKey.verificationKey.thumbprint, certificate: certificate)
+  }
+
+  /// Throws if the device is revoked: a vehicle would refuse the token.
+  func checkDevice(_ device: VerificationKey, now: Int64) throws {
+    if try folder.place.ledger().isRevoked(device.thumbprint, at: now) {
+      throw LedgerError.deviceRevoked(device.thumbprint)
+    }
+  }
+
+  private var role: CertificateRole { .rider(of: vehicle.vehicle.uuid) }
 
   private func token(for plan: TokenPlan, device: VerificationKey, now: Int64) throws -> Token {
     let known = vehicle.vehicle.steps.map(\.id)
     let asked = plan.steps ?? known
     guard !asked.isEmpty else { throw ProvisioningError.noSteps }
     for step in asked where !known.contains(step) { throw ProvisioningError.noSuchStep(step, known: known) }
-    // A vehicle would refuse it.
-    if try folder.place.ledger().isRevoked(device.thumbprint, at: now) {
-      throw LedgerError.deviceRevoked(device.thumbprint)
-    }
-    let expires = plan.notBefore + plan.lifetime
-    let end = try about(folder.path(VehiclePaths.authorityCertificate)) {
-      try authority.certificate.end()
-    }
-    guard expires <= end else { throw ProvisioningError.outlivesAuthority(end: end) }
+    let validity = plan.notBefore..<plan.notBefore + plan.lifetime
+    let time = try about(folder.path(VehiclePaths.authorityCertificate)) { try authority.time(now) }
+    try time.check(validity)
     return Token(
       issuer: tokenKey.verificationKey.thumbprint.description, subject: plan.rider.description,
       vehicle: vehicle.vehicle.uuid, steps: known.filter(asked.contains),
-      notBefore: plan.notBefore, expires: expires, device: device, issued: now)
+      notBefore: validity.lowerBound, expires: validity.upperBound, device: device, issued: time.now)
   }
 
   /// The device key for a known rider's next token, and whether its private part is in the rider's folder.

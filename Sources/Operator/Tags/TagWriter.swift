@@ -44,6 +44,29 @@ package struct TagWriter {
     /// How many units were written; 0 if the tag already had the message.
     package let changes: Int
     package let unit: Unit
+    /// What is given up because all is replaced, except records of a message that can be read.
+    package let losses: [Loss]
+  }
+
+  /// Other content of a tag that is given up.
+  package enum Loss: Equatable, Sendable, CustomStringConvertible {
+    /// Of a tag that was not formatted.
+    case pages(Int)
+    /// Blocks beside the message (Type 2 Tag 1.1, 2.3).
+    case blocks(Int)
+    case malformedBlocks
+    case malformedMessage
+    case records(Int)
+
+    package var description: String {
+      switch self {
+      case .pages(let count): count == 1 ? "a page of other data" : "\(count) pages of other data"
+      case .blocks(let count): count == 1 ? "another block" : "\(count) other blocks"
+      case .malformedBlocks: "malformed blocks"
+      case .malformedMessage: "a malformed message"
+      case .records(let count): count == 1 ? "another record" : "\(count) other records"
+      }
+    }
   }
 
   /// The unit of changes: for a Type 2 tag, for a Type 4 tag, and for the setup of a dynamic tag.
@@ -54,7 +77,8 @@ package struct TagWriter {
   /// Writes a message, and reads it back.
   ///
   /// - Parameters:
-  ///   - replacingAll: whether other data may be lost: what follows the old message, and a malformed message.
+  ///   - replacingAll: whether other data may be lost: blocks beside the old message, a malformed message, and the
+  ///     data of a tag that is not formatted.
   ///   - isRehearsal: whether to write nothing, and only find out what would be written and whether it is possible.
   ///   - compose: makes the new message from the tag's message; nil if the tag has none, or a malformed one.
   /// - Throws: `NDEFError.readOnly`, `tooSmall` and so on, before anything is written.
@@ -64,6 +88,8 @@ package struct TagWriter {
     // Composed once: a tag that was taken away may be empty, and only this still has its former content.
     var message: NDEFMessage?
     var chip: String?
+    var losses: [Loss] = []
+    var isAccepted = false
     let type = try TagType(of: target)
     let changes: Int
     switch type {
@@ -74,11 +100,24 @@ package struct TagWriter {
         case .read(let pages): return .read(pages: pages)
         case .done(let found): old = found
         }
-        let new = try message ?? compose(old.flatMap { try Self.parsed($0, replacingAll: replacingAll) })
-        message = new
+        let new: NDEFMessage
+        if let message {
+          new = message
+        } else {
+          let former = try old.flatMap { try Self.parsed($0, replacingAll: replacingAll) }
+          if former == nil, old?.isEmpty == false { losses.append(.malformedMessage) }
+          new = compose(former)
+          message = new
+        }
         chip = known?.name
         do {
-          return try Type2Plan.write(new, to: memory, chip: known, replacingAll: replacingAll)
+          let step = try Type2Plan.write(
+            new, to: memory, chip: known, replacingAll: replacingAll, isAccepted: isAccepted)
+          if !isAccepted, case .done(let plan) = step {
+            isAccepted = true
+            losses += Self.losses(plan.loss)
+          }
+          return step
         } catch  where old == new.bytes {
           // A tag that already has the message need not be writable.
           return .done(Type2Plan(memory: memory))
@@ -86,13 +125,24 @@ package struct TagWriter {
       }
     case .type4:
       changes = try writeType4(isRehearsal: isRehearsal, refusesUID: !replacingAll) { old in
-        if message == nil, !replacingAll, let fault = old.fault { throw NDEFError.otherContent(fault, offset: 0) }
-        let new = try message ?? compose(Self.parsed(old.message, replacingAll: replacingAll))
+        if let message { return message }
+        if !replacingAll, let fault = old.fault { throw NDEFError.otherContent(fault, offset: 0) }
+        let former = try Self.parsed(old.message, replacingAll: replacingAll)
+        if old.fault != nil || former == nil && !old.message.isEmpty { losses.append(.malformedMessage) }
+        let new = compose(former)
         message = new
         return new
       }
     }
-    return Report(chip: chip, changes: changes, unit: type == .type2 ? .pages : .bytes)
+    return Report(chip: chip, changes: changes, unit: type == .type2 ? .pages : .bytes, losses: losses)
+  }
+
+  private static func losses(_ loss: Type2Loss) -> [Loss] {
+    var losses: [Loss] = []
+    if loss.pages > 0 { losses.append(.pages(loss.pages)) }
+    if loss.blocks > 0 { losses.append(.blocks(loss.blocks)) }
+    if loss.hasMalformedBlocks { losses.append(.malformedBlocks) }
+    return losses
   }
 
   /// Finds out whether the tag can be locked, before it is written.
@@ -214,8 +264,9 @@ package struct TagWriter {
     var written = 0
     // Another kind of tag need not answer a question that only an NTAG 424 DNA understands.
     var questions = 3
-    // What was read first, until that was compared with what is read next.
+    // What was read first, until that was compared with what is read after another activation.
     var first: Type4Contents?
+    var isActivatedAgain = false
     var isKnown = false
     return try persevere { failures in
       let session = Type4Session(field)
@@ -231,10 +282,17 @@ package struct TagWriter {
             isKnown = true
           }
           questions = 0
+        }
+        if first != nil, !isActivatedAgain {
+          isActivatedAgain = true
+          // Without power a tag forgets a random UID, by which it must be known again.
+          if !target.uid.isRandom { try field.restart() }
+          guard try field.select() == target else { throw NFCError.noAnswer }
           continue
         }
         if let before = first {
-          // Other chips have such functions too. A counter or a code is another one at each reading.
+          // Other chips have such functions too. A counter or a code is another one at each reading, or at the first
+          // one after each activation.
           guard contents == before else { throw NFCError.changingMessage }
           if refusesUID, !isKnown { try checkUID(in: before.message) }
           first = nil

@@ -12,7 +12,8 @@ import Traffic
 import TrafficFeed
 
 extension ControllerFile {
-  /// The file's text. Reading the text gives the same value, with paths relative to the reader's working folder.
+  /// The text of a new vehicle's file: what `provision vehicle` decides. Everything else has its usual value, until
+  /// somebody adds it. Reading the text gives the same value, with paths relative to the reader's working folder.
   package func render() -> String {
     let pathsText = """
       # A vehicle's controller. Paths are relative to this file, so the folder can be moved.
@@ -22,8 +23,8 @@ extension ControllerFile {
 
       """
     return [
-      pathsText, broker.rendered, keys.rendered, policy.rendered, beaconsText, earsText, tagsText, servoText,
-      inputs.rendered, trafficGuard?.rendered ?? "", watchdog?.rendered ?? "", metricsText,
+      pathsText, broker.rendered, keys.rendered, policy.rendered, beaconsText, tagsText, servoText,
+      trafficGuard?.rendered ?? "",
     ].joined()
   }
 
@@ -51,20 +52,6 @@ extension ControllerFile {
     return text
   }
 
-  private var earsText: String {
-    sortedByStep(ears).map { id, ear in
-      """
-
-      [ears.steps.\(id)]
-      # The adapter at this step that hears riders' devices.
-      adapter = \(TOMLText.quoted(ear.radio.description))
-      # The RSSI of a usual device 1 m from it, dBm.
-      measured_power = \(ear.measuredPower)
-
-      """
-    }.joined()
-  }
-
   private var tagsText: String {
     guard let tagKeys else { return "" }
     return """
@@ -88,17 +75,6 @@ extension ControllerFile {
 
     """ + servo.rendered
   }
-
-  private var metricsText: String {
-    guard let metrics else { return "" }
-    return """
-
-      [metrics]
-      # Counters for Prometheus.
-      file = \(TOMLText.quoted(metrics))
-
-      """
-  }
 }
 
 /// In the order of the steps' ids, so that equal values give equal texts.
@@ -108,19 +84,15 @@ private func sortedByStep<Value>(_ values: [StepID: Value]) -> [(key: StepID, va
 
 extension ControllerFile.BrokerLogin {
   fileprivate var rendered: String {
-    var text = """
+    """
 
-      [broker]
-      # Who the controller is to the broker. The key is private (mode 0600).
-      cert = \(TOMLText.quoted(identity.certificate))
-      key = \(TOMLText.quoted(identity.key))
-      # host, port and ca are the vehicle file's unless they stand here.
+    [broker]
+    # Who the controller is to the broker. The key is private (mode 0600).
+    cert = \(TOMLText.quoted(identity.certificate))
+    key = \(TOMLText.quoted(identity.key))
+    # host, port and ca are the vehicle file's unless they stand here.
 
-      """
-    if let host { text += "host = \(TOMLText.quoted(host))\n" }
-    if let port { text += "port = \(port)\n" }
-    if let authority { text += "ca = \(TOMLText.quoted(authority))\n" }
-    return text
+    """
   }
 }
 
@@ -142,23 +114,13 @@ extension ControllerFile.KeyFiles {
 extension Policy {
   fileprivate var rendered: String {
     let proofs = ProofMethod.allCases.filter(methods.contains).map { TOMLText.quoted($0.rawValue) }
-    var text = """
+    return """
 
       [policy]
       # The farthest a rider may be: "immediate" (below 0.5 m) or "near" (up to 3 m).
       zone = "\(zone.rawValue)"
       # The kinds of proof that are accepted: "beacon", "nfc", "qr", "heard".
       proofs = [\(proofs.joined(separator: ", "))]
-
-      """
-    if needsHearing {
-      text += """
-        # The vehicle must hear the rider's device, whatever else is proved.
-        both = true
-
-        """
-    }
-    return text + """
       # Whether identifiers that can be copied are enough: beacons that always send the same,
       # plain tags, and codes.
       static = \(acceptsStatic)
@@ -189,8 +151,8 @@ extension ServoHardware {
 
         """
       return sortedByStep(pwm.channels).reduce(text) { text, servo in
-        text + "\n[servo.steps.\(servo.key)]\nchip = \(servo.value.chip)\n"
-          + "channel = \(servo.value.channel)\n\(servo.value.pulses.rendered)"
+        text
+          + "\n[servo.steps.\(servo.key)]\n\(servo.value.chip.rendered)channel = \(servo.value.channel)\n\(servo.value.pulses.rendered)"
       }
     case .pca9685(let board):
       let text = """
@@ -207,42 +169,6 @@ extension ServoHardware {
   }
 }
 
-extension ControllerFile.Watchdog {
-  fileprivate var rendered: String {
-    """
-
-    [watchdog]
-    # Restarts the computer when the controller has hung for this long.
-    device = \(TOMLText.quoted(device))
-    timeout_s = \(timeout)
-
-    """
-  }
-}
-
-extension Inputs {
-  fileprivate var rendered: String {
-    func line(_ key: String, _ sensor: SensorID) -> String {
-      guard let wiring = wirings[sensor] else { return "" }
-      let source = TOMLText.quoted(wiring.source.text)
-      if wiring == InputWiring(wiring.source) { return "\(key) = \(source)\n" }
-      return "\(key) = { source = \(source), active_low = \(wiring.isActiveLow), debounce_ms = \(wiring.debounce) }\n"
-    }
-    var text = ""
-    if wirings[.enable] != nil { text += "\n[inputs]\n" + line("enable", .enable) }
-    for step in Set(wirings.keys.compactMap(\.step)).sorted(by: { $0.description < $1.description }) {
-      text += "\n[inputs.steps.\(step)]\n" + line("clear", .clear(step)) + line("end_open", .endOpen(step))
-      text += line("end_closed", .endClosed(step))
-    }
-    if wirings[.standing] != nil {
-      text += "\n[interlock]\n" + line("standing", .standing)
-      text += "moving = \"\(interlock.onMoving.rawValue)\"\n"
-      text += "lost = \"\(interlock.countsLostAsMoving ? "moving" : "standing")\"\n"
-    }
-    return text
-  }
-}
-
 extension ControllerFile.Guard {
   fileprivate var rendered: String {
     func line(_ key: String, _ value: String?) -> String { value.map { "\(key) = \($0)\n" } ?? "" }
@@ -253,9 +179,6 @@ extension ControllerFile.Guard {
       feed = \(TOMLText.quoted(feed.address.description))
 
       """
-    text += line("ca", feed.credentials.authorities.map(TOMLText.quoted))
-    text += line("cert", feed.credentials.certificate.map(TOMLText.quoted))
-    text += line("key", feed.credentials.key.map(TOMLText.quoted))
     text += line("radius_m", TOMLText.number(feed.radius))
     text += line("axes", TOMLText.quoted(feed.axes.rawValue))
     text += """
@@ -289,6 +212,15 @@ extension ControllerFile.Guard {
         """
     }
     return text
+  }
+}
+
+extension PWMChip {
+  fileprivate var rendered: String {
+    switch self {
+    case .number(let number): "chip = \(number)\n"
+    case .device(let name): "chip = \(TOMLText.quoted(name))\n"
+    }
   }
 }
 

@@ -4,7 +4,6 @@ import Certificates
 import Domain
 import Encoding
 import FileFormats
-import Glibc
 import MQTT
 import StepController
 package import StepProtocol
@@ -15,202 +14,106 @@ import SystemIO
 struct NewVehicle {
   let files: [NewFile]
   let summary: VehicleSummary
-  /// The owner of the broker's private key.
-  let brokerOwner: uid_t
-  /// Whether the vehicle has its own operator and broker.
-  let isItsOwnOperator: Bool
+  /// Whether an operator of its own is made with the vehicle.
+  let hasOperator: Bool
 
   /// - Parameters:
   ///   - folder: the vehicle's future folder, which exists.
-  ///   - issuer: the operator whose broker, authority and keys the vehicle uses.
-  init(_ plan: VehiclePlan, in folder: VehicleFolder, by issuer: VehicleIssuer, now: Int64) throws {
-    isItsOwnOperator = if case .own = issuer { true } else { false }
-    // A broker must not run as root: Debian's has its own user.
-    brokerOwner = isItsOwnOperator ? BrokerConfiguration.owner : geteuid()
-    let issue = try Issue(plan, in: folder, by: issuer, brokerOwner: brokerOwner, now: now)
-    let (plan, tokenKey) = (issue.plan, issue.tokenKey)
-    let vehicle = VehicleFile(
-      path: VehiclePaths.vehicle, vehicle: plan.vehicle, operatorKey: tokenKey,
-      topic: plan.topic,
-      broker: Broker(
-        host: plan.host.description, port: plan.port,
-        tls: .init(authority: VehiclePaths.authorityCertificate, identity: nil)),
-      controller: .init(encryption: issue.encryption, signing: issue.signing))
+  ///   - owner: who admits the vehicle.
+  init(_ plan: VehiclePlan, in folder: VehicleFolder, of owner: VehicleOwner, now: Int64) throws {
+    hasOperator = if case .itself = owner { true } else { false }
+    let keys = try ControllerKeys(owner.importedKeys, in: folder)
+    let enrolment = VehicleEnrolment(
+      vehicle: plan.vehicle, topic: plan.topic, encryptionKey: keys.encryption, signingKey: keys.signing,
+      certificateRequest: keys.certificateRequest)
+    let admission: VehicleAdmission
+    var (operatorFiles, end): ([NewFile], Int64) = ([], .max)
+    switch owner {
+    case .itself(let broker):
+      let access = AccessList([.init(topic: plan.topic, steps: plan.vehicle.steps, uuid: plan.vehicle.uuid)])
+      let new = try NewOperator(named: plan.vehicle.name, in: folder.path, at: broker, access, now: now)
+      admission = try new.admitter.admit(enrolment, now: now)
+      (operatorFiles, end) = (new.files, new.brokerEnd)
+    case .place(let place, _): admission = try place.admitter().admit(enrolment, now: now)
+    case .server(let enrol):
+      // The server takes the code once. It would be lost if this vehicle then could not use the certificate.
+      _ = try IssueTime(now)
+      admission = try enrol(enrolment)
+    }
+    let certificates = try about("the operator's answer") { try keys.certificates(admission) }
+    // The steps are unchanged, so this cannot fail.
+    let vehicle = try! Vehicle(name: admission.name, uuid: plan.vehicle.uuid, steps: plan.vehicle.steps)
+    let file = VehicleFile(
+      path: VehiclePaths.vehicle, vehicle: vehicle, operatorKey: admission.keys[0], topic: plan.topic,
+      broker: admission.vehicleBroker, controller: .init(encryption: keys.encryption, signing: keys.signing))
     let controller = ControllerFile(
       path: VehiclePaths.controller, vehicle: VehiclePaths.vehicle,
       broker: .init(
         identity: .init(certificate: VehiclePaths.controllerCertificate, key: VehiclePaths.controllerKey)),
       keys: .init(
-        encryption: VehiclePaths.encryptionKey, signing: VehiclePaths.signingKey, operatorKey: tokenKey),
+        encryption: VehiclePaths.encryptionKey, signing: VehiclePaths.signingKey, operatorKey: admission.keys[0]),
       policy: plan.policy, beacons: plan.beacons, tagKeys: VehiclePaths.tagKeys,
-      servo: plan.servo.hardware(for: plan.vehicle.steps), trafficGuard: plan.trafficGuard)
-    let secrets = plan.vehicle.steps.map(\.id).filter { plan.beacons[$0] != nil }.map(NewFile.beaconSecret)
+      servo: plan.servo.hardware(for: vehicle.steps), trafficGuard: plan.trafficGuard)
+    let secrets = vehicle.steps.map(\.id).filter { plan.beacons[$0] != nil }.map(NewFile.beaconSecret)
+    // An operator's files have the authority's certificate, too.
+    let others = operatorFiles.filter { $0.name != VehiclePaths.authorityCertificate }
     files =
       [
-        NewFile(VehiclePaths.vehicle, vehicle.render()),
+        NewFile(VehiclePaths.vehicle, file.render()),
         NewFile(VehiclePaths.controller, controller.render()),
         NewFile(VehiclePaths.tagKeys, TagKeyFile(path: VehiclePaths.tagKeys).render(), isPrivate: true),
-      ] + issue.keys + secrets + issue.certificates + issue.operatorFiles
+      ] + keys.files + secrets + certificates.files + others
     summary = VehicleSummary(
-      files: files.map(\.name), vehicle: plan.vehicle, host: plan.host, port: plan.port,
-      tokenKey: tokenKey.thumbprint, encryptionKey: issue.encryption.thumbprint,
-      signingKey: issue.signing.thumbprint, certificatesEnd: issue.certificatesEnd)
+      files: files.map(\.name), vehicle: vehicle, broker: admission.broker, tokenKey: admission.keys[0].thumbprint,
+      encryptionKey: keys.encryption.thumbprint, signingKey: keys.signing.thumbprint,
+      certificatesEnd: min(end, certificates.end))
   }
 }
 
-/// The parts of a new vehicle that depend on its issuer: keys and certificates.
-private struct Issue {
-  /// The requested plan; a fleet's server chooses the names of the vehicle and its broker.
-  var plan: VehiclePlan
-  /// The vehicle's public keys.
+/// A controller's keys, for its protocol and for its connections.
+private struct ControllerKeys {
   let encryption: EncryptionKey
   let signing: VerificationKey
-  /// The key that signs tokens for the vehicle.
-  let tokenKey: VerificationKey
-  /// The vehicle's private keys; empty if they were made on the vehicle.
-  let keys: [NewFile]
-  let certificates: [NewFile]
-  /// When the first of the certificates ends, Unix time.
-  let certificatesEnd: Int64
-  /// The files of a vehicle that is its own operator.
-  let operatorFiles: [NewFile]
+  /// PKCS #10, DER.
+  let certificateRequest: [UInt8]
+  /// The private keys; empty if they were made on the vehicle.
+  let files: [NewFile]
+  /// The private key of its connections, PEM; nil if it was made on the vehicle.
+  private let key: [UInt8]?
 
-  init(
-    _ plan: VehiclePlan, in folder: VehicleFolder, by issuer: VehicleIssuer, brokerOwner: uid_t, now: Int64
-  ) throws {
-    self.plan = plan
-    switch issuer {
-    case .publicKeys(let fleet, let imported):
-      (encryption, signing, keys, operatorFiles) = (imported.encryption, imported.signing, [], [])
-      tokenKey = try fleet.keys().present.verificationKey
-      (certificates, certificatesEnd) = try Self.certificate(for: imported, in: fleet, plan, now: now)
-    case .own:
-      let key = SigningKey()
-      (encryption, signing, keys) = Self.newKeys()
-      tokenKey = key.verificationKey
-      (certificates, certificatesEnd) = try about(folder.path) { try Self.certificates(for: plan, now: now) }
-      operatorFiles = try Self.operatorFiles(for: plan, key, in: folder, owner: brokerOwner)
-    case .place(let fleet):
-      (encryption, signing, keys) = Self.newKeys()
-      tokenKey = try fleet.keys().present.verificationKey
-      (certificates, certificatesEnd) = try Self.certificate(in: fleet, plan, now: now)
-      operatorFiles = []
-    case .server(let enrol):
-      (encryption, signing, keys) = Self.newKeys()
-      let key = try about(folder.path) { try PrivateKey() }
-      let request = try about(folder.path) { try CertificateRequest(for: key, name: "controller").der() }
-      let admission = try enrol(
-        VehicleEnrolment(
-          vehicle: plan.vehicle, topic: plan.topic, encryptionKey: encryption, signingKey: signing,
-          certificateRequest: request))
-      tokenKey = admission.operatorKey
-      self.plan.host = admission.host
-      self.plan.port = admission.port
-      // The steps are unchanged, so this cannot fail.
-      self.plan.vehicle = try! Vehicle(name: admission.name, uuid: plan.vehicle.uuid, steps: plan.vehicle.steps)
-      (certificates, certificatesEnd) = try about("the server's answer") {
-        try Self.certificate(of: admission, for: key)
-      }
-      operatorFiles = []
+  /// - Parameter imported: the public keys that were made on the vehicle; nil to make new ones here.
+  init(_ imported: VehicleKeys?, in folder: VehicleFolder) throws {
+    if let imported {
+      (encryption, signing, files) = (imported.encryption, imported.signing, [])
+      (certificateRequest, key) = (imported.certificateRequest, nil)
+      return
     }
-  }
-
-  /// The keys of a vehicle that is made on this computer, and the files for its private keys.
-  private static func newKeys() -> (EncryptionKey, VerificationKey, [NewFile]) {
-    let (encryption, signing) = (DecryptionKey(), SigningKey())
-    let files = [
-      NewFile(VehiclePaths.encryptionKey, encryption.jwk.text + "\n", isPrivate: true),
-      NewFile(VehiclePaths.signingKey, signing.jwk.text + "\n", isPrivate: true),
+    let (decryption, statements) = (DecryptionKey(), SigningKey())
+    let (key, request) = try about(folder.path) {
+      let key = try PrivateKey()
+      return (try key.pem(), try CertificateRequest(for: key, name: "controller").der())
+    }
+    (self.key, certificateRequest) = (key, request)
+    (encryption, signing) = (decryption.encryptionKey, statements.verificationKey)
+    files = [
+      NewFile(VehiclePaths.encryptionKey, decryption.jwk.text + "\n", isPrivate: true),
+      NewFile(VehiclePaths.signingKey, statements.jwk.text + "\n", isPrivate: true),
+      NewFile(VehiclePaths.controllerKey, key, isPrivate: true),
     ]
-    return (encryption.encryptionKey, signing.verificationKey, files)
   }
 
-  /// The certificate that a fleet's server has issued, checked, and when it ends.
-  private static func certificate(
-    of admission: VehicleAdmission, for key: borrowing PrivateKey
-  ) throws -> ([NewFile], end: Int64) {
+  /// The certificates that an operator has issued, checked, and when the controller's ends, Unix time.
+  func certificates(_ admission: VehicleAdmission) throws(OpenSSLError) -> (files: [NewFile], end: Int64) {
     let certificate = try Certificate(pem: admission.certificate)
-    try certificate.require(isFor: key)
-    try certificate.require(isFrom: Certificate(pem: admission.authority))
+    let authority = try Certificate(pem: admission.authority)
+    if let key { try certificate.require(isFor: PrivateKey(pem: key)) }
+    try certificate.require(isFrom: authority)
     return (
       [
-        NewFile(VehiclePaths.authorityCertificate, try Certificate(pem: admission.authority).pem()),
+        NewFile(VehiclePaths.authorityCertificate, try authority.pem()),
         NewFile(VehiclePaths.controllerCertificate, try certificate.pem()),
-        NewFile(VehiclePaths.controllerKey, try key.pem(), isPrivate: true),
       ], try certificate.end()
     )
-  }
-
-  /// The files of a vehicle that is its own operator.
-  private static func operatorFiles(
-    for plan: VehiclePlan, _ tokenKey: SigningKey, in folder: VehicleFolder, owner: uid_t
-  ) throws -> [NewFile] {
-    let broker = try BrokerConfiguration(folder: folder.path, host: plan.host, port: plan.port, owner: owner)
-    let access = AccessList([.init(topic: plan.topic, steps: plan.vehicle.steps, uuid: nil)])
-    return broker.files(access) + [NewFile(VehiclePaths.tokenKey, tokenKey.jwk.text + "\n", isPrivate: true)]
-  }
-
-  /// The certificate for a vehicle whose keys were made on the vehicle, and when it ends.
-  private static func certificate(
-    for imported: VehicleKeys, in fleet: OperatorPlace, _ plan: VehiclePlan, now: Int64
-  ) throws -> ([NewFile], end: Int64) {
-    let authority = try VehicleFolder(fleet.path).readAuthority()
-    let request = try about("the keys") {
-      try CertificateRequest(der: imported.certificateRequest, name: "controller")
-    }
-    return try about(fleet.path) {
-      let role = CertificateRole.controller(of: plan.vehicle.uuid)
-      let certificate = try authority.issue(role, for: request, now: now, lastingUntil: 0)
-      return (
-        [
-          NewFile(VehiclePaths.authorityCertificate, try authority.certificate.pem()),
-          NewFile(VehiclePaths.controllerCertificate, try certificate.pem()),
-        ], try certificate.end()
-      )
-    }
-  }
-
-  /// A new key and a certificate for the controller of a fleet's vehicle, and when the certificate ends.
-  private static func certificate(
-    in fleet: OperatorPlace, _ plan: VehiclePlan, now: Int64
-  ) throws -> ([NewFile], end: Int64) {
-    let authority = try VehicleFolder(fleet.path).readAuthority()
-    return try about(fleet.path) {
-      let key = try PrivateKey()
-      let certificate = try authority.issue(.controller(of: plan.vehicle.uuid), to: key, now: now)
-      return (
-        [
-          NewFile(VehiclePaths.authorityCertificate, try authority.certificate.pem()),
-          NewFile(VehiclePaths.controllerCertificate, try certificate.pem()),
-          NewFile(VehiclePaths.controllerKey, try key.pem(), isPrivate: true),
-        ], try certificate.end()
-      )
-    }
-  }
-
-  /// The authority and the certificates of broker and controller, and when the first of those two ends, Unix time.
-  private static func certificates(
-    for plan: VehiclePlan, now: Int64
-  ) throws(OpenSSLError) -> ([NewFile], end: Int64) {
-    let authority = try CertificateAuthority(vehicleName: plan.vehicle.name, now: now)
-    let brokerKey = try PrivateKey()
-    let broker = try authority.issue(.broker(plan.host), to: brokerKey, now: now)
-    let controllerKey = try PrivateKey()
-    let controller = try authority.issue(.controller(of: nil), to: controllerKey, now: now)
-    let operatorKey = try PrivateKey()
-    let files = [
-      NewFile(
-        VehiclePaths.operatorCertificate, try authority.issue(.operator, to: operatorKey, now: now).pem()),
-      NewFile(VehiclePaths.operatorKey, try operatorKey.pem(), isPrivate: true),
-      NewFile(VehiclePaths.revocationList, try authority.revocationList([], now: now).pem()),
-      NewFile(VehiclePaths.authorityCertificate, try authority.certificate.pem()),
-      NewFile(VehiclePaths.authorityKey, try authority.key.pem(), isPrivate: true),
-      NewFile(VehiclePaths.brokerCertificate, try broker.pem()),
-      NewFile(VehiclePaths.brokerKey, try brokerKey.pem(), isPrivate: true),
-      NewFile(VehiclePaths.controllerCertificate, try controller.pem()),
-      NewFile(VehiclePaths.controllerKey, try controllerKey.pem(), isPrivate: true),
-    ]
-    return (files, min(try broker.end(), try controller.end()))
   }
 }
 
@@ -239,7 +142,7 @@ extension ServoKind {
     let channels = Dictionary(uniqueKeysWithValues: steps.enumerated().map { ($1.id, $0) })
     return switch self {
     case .simulated: .simulated(log: ControllerFile.standardServoLog)
-    case .pwm: .pwm(PWMOutputs(channels: channels.mapValues { PWMChannel(chip: 0, channel: $0) }))
+    case .pwm: .pwm(PWMOutputs(channels: channels.mapValues { PWMChannel(chip: .number(0), channel: $0) }))
     case .pca9685: .pca9685(PCA9685Outputs(channels: channels.mapValues { PCA9685Channel(channel: $0) }))
     }
   }
@@ -258,6 +161,7 @@ extension VehicleFolder {
   /// - Parameter now: Unix time.
   /// - Returns: the public keys, for the operator, and whether the keys are new.
   package func prepareKeys(now: Int64) throws -> (text: String, signing: Thumbprint, isNew: Bool) {
+    let time = try IssueTime(now)
     let keys = [VehiclePaths.encryptionKey, VehiclePaths.signingKey, VehiclePaths.controllerKey].map(path)
     let present = keys.filter { Files.exists($0) }
     if present.isEmpty {
@@ -266,7 +170,6 @@ extension VehicleFolder {
       let pem = try about(path) { try PrivateKey().pem() }
       let contents = [Array((DecryptionKey().jwk.text + "\n").utf8), Array((SigningKey().jwk.text + "\n").utf8), pem]
       for (file, content) in zip(keys, contents) { try Files.create(file, with: content, mode: 0o600) }
-      for folder in [VehiclePaths.keys, VehiclePaths.tls] { try StagingFolder.synchronize(path(folder)) }
     } else if present.count < keys.count {
       throw ProvisioningError.incompleteKeys(present[0])
     }
@@ -274,7 +177,7 @@ extension VehicleFolder {
     let key = try readPrivateKey(VehiclePaths.controllerKey)
     let request = try about(keys[2]) { try CertificateRequest(for: key, name: "controller").der() }
     let text = VehicleKeys.signed(
-      encryption: try KeyFile.decryptionKey(keys[0]).encryptionKey, certificateRequest: request, issued: now,
+      encryption: try KeyFile.decryptionKey(keys[0]).encryptionKey, certificateRequest: request, issued: time.now,
       by: signing)
     return (text, signing.verificationKey.thumbprint, present.isEmpty)
   }

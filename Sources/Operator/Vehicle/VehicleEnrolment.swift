@@ -1,16 +1,30 @@
 package import Access
-import Domain
+import Certificates
+public import Domain
 package import Encoding
-import StepProtocol
+import FileFormats
+import MQTT
+public import StepProtocol
 
-/// What a new vehicle sends to the server of the fleet that it joins. It contains only public keys.
-package struct VehicleEnrolment: Sendable {
-  let vehicle: Vehicle
-  let topic: TopicPrefix
-  let encryptionKey: EncryptionKey
-  let signingKey: VerificationKey
-  /// PKCS #10, DER.
-  let certificateRequest: [UInt8]
+/// What a new vehicle shows the operator to whom it is to belong. It contains only public keys.
+public struct VehicleEnrolment: Sendable {
+  public let vehicle: Vehicle
+  public let topic: TopicPrefix
+  public let encryptionKey: EncryptionKey
+  public let signingKey: VerificationKey
+  /// PKCS #10, DER, for the name `controller`.
+  public let certificateRequest: [UInt8]
+
+  public init(
+    vehicle: Vehicle, topic: TopicPrefix, encryptionKey: EncryptionKey, signingKey: VerificationKey,
+    certificateRequest: [UInt8]
+  ) {
+    self.vehicle = vehicle
+    self.topic = topic
+    self.encryptionKey = encryptionKey
+    self.signingKey = signingKey
+    self.certificateRequest = certificateRequest
+  }
 
   /// - Parameters:
   ///   - code: the operator's code: `XXXX-XXXX-XXXX`.
@@ -37,50 +51,64 @@ package struct VehicleEnrolment: Sendable {
   }
 }
 
-/// What a vehicle receives in order to belong to the fleet.
-package struct VehicleAdmission: Sendable {
+/// What a vehicle receives in order to belong to its operator.
+public struct VehicleAdmission: Sendable {
+  /// The operator's name for the vehicle.
   let name: String
-  /// The operator's present key.
-  let operatorKey: VerificationKey
-  let host: BrokerHost
-  let port: UInt16
+  /// The operator's valid keys, the present one first.
+  public let keys: [VerificationKey]
+  let broker: BrokerAddress
   /// PEM: the authority that broker and vehicle trust.
-  let authority: [UInt8]
+  public let authority: [UInt8]
   /// PEM: for the request's key.
-  let certificate: [UInt8]
+  public let certificate: [UInt8]
 
+  /// When the certificate ends, Unix time.
+  public func end() throws -> Int64 { try about("the certificate") { try Certificate(pem: certificate).end() } }
+
+  public var host: String { broker.host.description }
+  public var port: UInt16 { broker.port }
+
+  init(name: String, keys: [VerificationKey], broker: BrokerAddress, authority: [UInt8], certificate: [UInt8]) {
+    (self.name, self.keys, self.broker) = (name, keys, broker)
+    (self.authority, self.certificate) = (authority, certificate)
+  }
+
+  /// - Parameter json: the answer of a fleet's server.
   /// - Throws: `RequestError.unusableAdmission` with the faulty part.
   package init(_ json: JSON) throws(RequestError) {
     func part<Value>(_ name: String, _ value: Value?) throws(RequestError) -> Value {
       guard let value else { throw .unusableAdmission(name) }
       return value
     }
-    name = try part("name", json["name"]?.string.flatMap { Vehicle.isName($0) ? $0 : nil })
-    operatorKey = try part("keys", json["keys"]?.array?.first.flatMap { try? VerificationKey(jwk: $0) })
-    host = try part("broker", json["broker"]?["host"]?.string.flatMap(BrokerHost.init))
-    port = try part(
-      "broker", json["broker"]?["port"]?.integer.flatMap { UInt16(exactly: $0) }.flatMap { $0 > 0 ? $0 : nil })
-    authority = try part("authority", json["authority"]?.string.map { Array($0.utf8) })
-    certificate = try part("certificate", json["certificate"]?.string.map { Array($0.utf8) })
+    self.init(
+      name: try part("name", json["name"]?.string.flatMap { Vehicle.isName($0) ? $0 : nil }),
+      keys: [try part("keys", json["keys"]?.array?.first.flatMap { try? VerificationKey(jwk: $0) })],
+      broker: BrokerAddress(
+        host: try part("broker", json["broker"]?["host"]?.string.flatMap(BrokerHost.init)),
+        port: try part(
+          "broker", json["broker"]?["port"]?.integer.flatMap { UInt16(exactly: $0) }.flatMap { $0 > 0 ? $0 : nil })),
+      authority: try part("authority", json["authority"]?.string.map { Array($0.utf8) }),
+      certificate: try part("certificate", json["certificate"]?.string.map { Array($0.utf8) }))
+  }
+
+  /// The broker as vehicle.toml names it.
+  var vehicleBroker: Broker {
+    Broker(host: host, port: port, tls: .init(authority: VehiclePaths.authorityCertificate, identity: nil))
   }
 }
 
 /// Who admits a new vehicle.
-package enum VehicleIssuer {
-  /// The vehicle's own operator, who is made together with the vehicle.
-  case own
-  /// The operator of a fleet, in a folder on this computer.
-  case place(OperatorPlace)
-  /// The operator of a fleet, for a vehicle whose private keys were made on the vehicle: these are the public keys.
-  case publicKeys(OperatorPlace, VehicleKeys)
+package enum VehicleOwner {
+  /// The vehicle's own operator, who is made together with the vehicle, with a broker there.
+  case itself(BrokerAddress)
+  /// The operator of that folder on this computer. A vehicle that keeps its private keys shows its public ones.
+  case place(OperatorPlace, VehicleKeys?)
   /// The server of a fleet, which the closure asks. The vehicle is made where it stays, and keeps its private keys.
   case server((VehicleEnrolment) throws -> VehicleAdmission)
 
-  /// The operator of a fleet whose folder is on this computer.
-  package var operatorPlace: OperatorPlace? {
-    switch self {
-    case .place(let place), .publicKeys(let place, _): place
-    case .own, .server: nil
-    }
-  }
+  /// The operator whose folder is on this computer.
+  package var place: OperatorPlace? { if case .place(let place, _) = self { place } else { nil } }
+
+  var importedKeys: VehicleKeys? { if case .place(_, let keys) = self { keys } else { nil } }
 }

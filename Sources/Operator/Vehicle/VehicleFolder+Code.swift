@@ -17,12 +17,13 @@ extension VehicleFolder {
     let controller = try present(file.controller, "[controller]")
     let topic = try present(file.topic, "topic")
     let key = try place.keys().present
+    let time = try place.issueTime(now)
     let authorityFile = broker.tls?.authority ?? path(VehiclePaths.authorityCertificate)
     let pem = try Files.readRegular(authorityFile)
     let authority = try about(authorityFile) { try Certificate(pem: pem).der() }
     let code = VehicleCode(
       vehicle: file.vehicle, topic: topic, host: broker.host, port: broker.port,
-      authority: authority, encryptionKey: controller.encryption, signingKey: controller.signing, issued: now)
+      authority: authority, encryptionKey: controller.encryption, signingKey: controller.signing, issued: time.now)
     let text = code.signed(by: key)
     // For example a malformed host. The maker of the code can correct that, a rider cannot.
     do { _ = try VehicleCode.verify(text) } catch {

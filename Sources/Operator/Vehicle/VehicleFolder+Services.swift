@@ -8,11 +8,6 @@ extension VehicleFolder {
   /// Whether the vehicle has its own broker, and not its fleet's.
   package var hasBroker: Bool { Files.exists(path(VehiclePaths.broker)) }
 
-  /// Whether there is a complete vehicle.
-  package var hasVehicle: Bool {
-    Files.exists(path(VehiclePaths.controller)) && !Files.exists(path(VehiclePaths.staging))
-  }
-
   /// Copies the controller's files to a folder that is missing or empty. The operator's and riders' files are not
   /// copied. The journal is, because without it the controller would forget the operator's notice and the used tag
   /// readings.
@@ -31,12 +26,11 @@ extension VehicleFolder {
     guard let resolved = realpath(path, nil) else { throw SystemError("find", path) }
     defer { free(resolved) }
     let own = String(cString: resolved)
-    let lists = [VehiclePaths.revocationList].filter { Files.exists(path($0)) }
     try copy(
       [
         VehiclePaths.accessList, VehiclePaths.authorityCertificate, VehiclePaths.brokerCertificate,
-        VehiclePaths.brokerKey, VehiclePaths.broker,
-      ] + lists, to: destination
+        VehiclePaths.brokerKey, VehiclePaths.broker, VehiclePaths.revocationList,
+      ], to: destination, folders: [VehiclePaths.data]
     ) { name, content in
       guard name == VehiclePaths.broker else { return content }
       return Array(String(decoding: content, as: UTF8.self).substituting("\(own)/", by: "\(destination)/").utf8)
@@ -44,17 +38,22 @@ extension VehicleFolder {
   }
 
   private func copy(
-    _ names: [String], to destination: String, _ change: (String, [UInt8]) -> [UInt8] = { $1 }
+    _ names: [String], to destination: String, folders: [String] = [],
+    _ change: (String, [UInt8]) -> [UInt8] = { $1 }
   ) throws {
     // systemd may have made the destination a link: its target folder may be replaced, but the link stays.
     let place = realpath(destination, nil).map { resolved in
       defer { free(resolved) }
       return String(cString: resolved)
     }
-    let staging = try StagingFolder("\(Files.parent(of: place ?? destination))/.\(Files.name(of: destination)).new")
+    let new = "\(Files.parent(of: place ?? destination))/.\(Files.name(of: destination)).new"
+    // Left by an interrupted run, and useless.
+    try StagingFolder.remove(new)
+    let staging = try StagingFolder(new)
     for folder in Set(names.filter { $0.contains("/") }.map { Files.parent(of: $0) }).sorted() {
       try staging.createFolder(folder, mode: folder == VehiclePaths.keys ? 0o700 : 0o755)
     }
+    for folder in folders { try staging.createFolder(folder, mode: 0o700) }
     for name in names {
       let source = path(name)
       let isPrivate = try !Files.isReadableByOthers(source)

@@ -16,33 +16,26 @@ extension VehicleFolder {
     package var withoutStep: [String] = []
   }
 
-  /// Updates everything that depends on a changed `vehicle.toml`: the broker's files and certificate, its access list,
-  /// and the riders' copies. Keys and tokens stay the same.
+  /// Updates everything that depends on a changed `vehicle.toml`: the broker's files, and the riders' copies; if the
+  /// broker has another address, also its certificate, and the files of the operator's other vehicles. Keys and tokens
+  /// stay the same.
   ///
   /// - Parameter now: Unix time, from which the broker's new certificate is valid.
-  package func update(now: Int64) throws -> StaleCopies {
+  /// - Returns: the changed vehicles, this one among them.
+  package func update(now: Int64) throws -> [OperatorPlace.UpdatedVehicle] {
     try checkFinished()
-    let (place, file) = (place, try readVehicleFile())
-    if place.isFleet {
-      try place.writeAccessList()
-    } else {
-      let access = AccessList([
-        .init(topic: try present(file.topic, "topic"), steps: file.vehicle.steps, uuid: nil)
-      ])
-      try place.writeRevocationList(now: now)
-      for file in try brokerConfiguration().files(access) {
-        try Files.replaceForOwner(path(file.name), with: file.content, mode: file.mode)
-      }
-      _ = try renewCertificates(now: now)
-    }
-
-    return try reissue(now: now)
+    let (place, address) = (place, try readBroker())
+    // The clock also tells which riders still have a token.
+    try place.checkClock(now)
+    if try place.broker() != address { return try place.moveBroker(to: address, now: now) }
+    try place.writeBroker()
+    return [(self, try reissue(now: now))]
   }
 
   /// Rewrites the riders' copies in their folders if they differ.
   func reissue(now: Int64) throws -> StaleCopies {
     let file = try readVehicleFile()
-    let tokens = try place.ledger().tokens.filter { $0.vehicle == file.vehicle.uuid && $0.expires > now }
+    let tokens = try place.ledger().tokens.filter { $0.vehicle == file.vehicle.uuid && $0.lasts(at: now) }
     let known = Set(file.vehicle.steps.map(\.id))
     var stale = StaleCopies()
     stale.withoutStep = Set(tokens.filter { !known.isSuperset(of: $0.steps) }.map(\.rider)).sorted()

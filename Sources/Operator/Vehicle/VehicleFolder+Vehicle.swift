@@ -10,8 +10,9 @@ extension VehicleFolder {
   /// The parts of a vehicle, in the order in which they move to their places. mosquitto.conf is the last, because it
   /// marks a complete vehicle.
   private static let allParts = [
-    VehiclePaths.tls, VehiclePaths.keys, VehiclePaths.operator, VehiclePaths.vehicle, VehiclePaths.controller,
-    VehiclePaths.accessList, VehiclePaths.brokerLimits, VehiclePaths.firewall, VehiclePaths.broker,
+    VehiclePaths.tls, VehiclePaths.keys, VehiclePaths.operator, VehiclePaths.data, VehiclePaths.vehicle,
+    VehiclePaths.controller, VehiclePaths.brokerAddress, VehiclePaths.accessList, VehiclePaths.brokerLimits,
+    VehiclePaths.firewall, VehiclePaths.rabbit, VehiclePaths.broker,
   ]
 
   /// The existing parts of a vehicle, including its riders: what a new vehicle would replace.
@@ -25,20 +26,34 @@ extension VehicleFolder {
   /// - Parameters:
   ///   - now: Unix time, from which the certificates are valid.
   ///   - force: replaces an existing vehicle with all its riders. Their tokens become worthless.
-  ///   - issuer: the operator of the new vehicle.
+  ///   - owner: who admits the vehicle.
   package func provisionVehicle(
-    _ plan: VehiclePlan, by issuer: VehicleIssuer = .own, now: Int64, force: Bool
+    _ plan: VehiclePlan, of owner: VehicleOwner, now: Int64, force: Bool
   ) throws -> VehicleSummary {
     guard Vehicle.isName(plan.vehicle.name) else { throw ProvisioningError.unusableName }
     try checkNoOperator()
+    try checkNoRecord()
     let new = missingFolders
     do {
       try Files.createFolder(path, mode: 0o755)
-      return try provisionInPlace(plan, by: issuer, now: now, force: force)
+      return try provisionInPlace(plan, of: owner, now: now, force: force)
     } catch {
       for folder in new { rmdir(folder) }
       throw error
     }
+  }
+
+  /// Throws if an operator keeps its vehicles' public files beside this folder: the vehicle's own have other content.
+  private func checkNoRecord() throws(ProvisioningError) {
+    let parent = Files.parent(of: path)
+    let folder = realpath(parent, nil).map { resolved in
+      defer { free(resolved) }
+      return String(cString: resolved)
+    }
+    let place = OperatorPlace(Files.parent(of: folder ?? parent))
+    guard Files.name(of: folder ?? parent) == VehiclePaths.vehicles, Files.exists(place.path(VehiclePaths.tokenKey))
+    else { return }
+    throw .amongRecords(path, of: place.path)
   }
 
   /// This folder and its parents that do not exist, starting with this folder.
@@ -53,11 +68,9 @@ extension VehicleFolder {
   }
 
   private func provisionInPlace(
-    _ plan: VehiclePlan, by issuer: VehicleIssuer, now: Int64, force: Bool
+    _ plan: VehiclePlan, of owner: VehicleOwner, now: Int64, force: Bool
   ) throws -> VehicleSummary {
-    let fleet = issuer.operatorPlace
-    let name = RiderName(Files.name(of: path))
-    if let fleet { try fleet.checkRoom(for: plan, as: name, force: force) }
+    if let place = owner.place { try place.checkRoom(for: plan, as: name, force: force) }
     let present = parts
     let wasInterrupted = Files.exists(path(VehiclePaths.staging))
     if !force {
@@ -65,13 +78,14 @@ extension VehicleFolder {
       if present.contains(VehiclePaths.vehicle) { throw ProvisioningError.vehicleExists(path) }
       if let first = present.first { throw ProvisioningError.inTheWay(path(first)) }
     }
-    let new = try NewVehicle(plan, in: self, by: issuer, now: now)
+    let new = try NewVehicle(plan, in: self, of: owner, now: now)
 
     if wasInterrupted {
       // The parts that the interrupted run had moved away may be the only copy.
       let taken = path("\(VehiclePaths.staging)/replaced")
       if try Files.exists(taken) && !Files.names(in: taken).isEmpty {
-        _ = try check("keep", taken) { rename(taken, backup(now)) }
+        try StagingFolder.synchronize(taken)
+        try StagingFolder.move(taken, to: backup(now))
       }
       try StagingFolder.remove(path(VehiclePaths.staging))
     }
@@ -80,24 +94,22 @@ extension VehicleFolder {
     staging.isToStay = wasInterrupted
     try Self.write(new, to: staging)
     try exchange(present, for: &staging, stays: wasInterrupted, now: now)
-    if let fleet, let name { try fleet.add(self, as: name) }
+    if let place = owner.place {
+      let names = [VehiclePaths.authorityCertificate, VehiclePaths.controllerCertificate, VehiclePaths.vehicle]
+      try place.add(new.files.filter { names.contains($0.name) }, as: self.name)
+    }
+    if new.hasOperator { try BrokerConfiguration.letIn(to: path) }
     return new.summary
   }
 
   /// Writes and syncs all files of a vehicle.
   private static func write(_ new: NewVehicle, to staging: borrowing StagingFolder) throws {
-    // mosquitto may run as another user, who must reach its key. The modes of the files protect them.
-    try staging.createFolder(VehiclePaths.tls, mode: 0o755)
-    try staging.createFolder(VehiclePaths.keys, mode: 0o700)
-    if new.isItsOwnOperator { try staging.createFolder(VehiclePaths.operator, mode: 0o700) }
-    try staging.createFolder("replaced", mode: 0o700)
+    var folders = NewOperator.folders.filter { folder in folder.name == VehiclePaths.tls || new.hasOperator }
+    folders += [(VehiclePaths.keys, 0o700), ("replaced", 0o700)]
+    for folder in folders { try staging.createFolder(folder.name, mode: folder.mode) }
     for file in new.files { try staging.write(file) }
-    if new.brokerOwner != geteuid() {
-      let key = "\(staging.path)/\(VehiclePaths.brokerKey)"
-      _ = try check("give away", key) { chown(key, new.brokerOwner, gid_t.max) }
-    }
-    for folder in [VehiclePaths.tls, VehiclePaths.keys, VehiclePaths.operator, "."]
-    where Files.exists("\(staging.path)/\(folder)") { try staging.synchronize(folder) }
+    if new.hasOperator { try BrokerConfiguration.giveAway(in: staging.path) }
+    try staging.synchronize()
   }
 
   /// Moves the present parts out of their places, and the new parts into them.
@@ -115,10 +127,13 @@ extension VehicleFolder {
     staging.isToStay = true
     var (taken, moved): ([String], [String]) = ([], [])
     do throws(SystemError) {
+      // After a power cut, the mark must be there, and the former parts must be somewhere.
+      try StagingFolder.synchronize(path)
       for name in present {
         try staging.take(path(name), as: "replaced/\(name)")
         taken.append(name)
       }
+      if !taken.isEmpty { try StagingFolder.synchronize("\(folder)/replaced") }
       for name in newParts {
         try staging.move(name, to: path(name))
         moved.append(name)
@@ -146,30 +161,11 @@ extension VehicleFolder {
     return path(name)
   }
 
-  /// Rewrites mosquitto.conf after the folder was moved or the broker's key got another owner.
-  package func relocate(now: Int64) throws {
+  /// Rewrites the broker's files that have absolute paths, after the folder was moved or the broker's key got another
+  /// owner.
+  package func relocate() throws {
     try checkFinished()
-    // A folder from before revocation lists has none, and the vehicle lacks the key to make one.
-    if !Files.exists(path(VehiclePaths.revocationList)), Files.exists(place.path(VehiclePaths.authorityKey)) {
-      try place.writeRevocationList(now: now)
-    }
-    try Files.replaceForOwner(path(VehiclePaths.broker), with: brokerConfiguration().text.utf8, mode: 0o644)
-  }
-
-  func brokerConfiguration() throws -> BrokerConfiguration {
-    let (host, port) = try readBroker()
-    var configuration = try BrokerConfiguration(
-      folder: path, host: host, port: port, owner: brokerOwner())
-    configuration.hasRevocationList = Files.exists(path(VehiclePaths.revocationList))
-    return configuration
-  }
-
-  /// The owner of the broker's private key.
-  func brokerOwner() throws -> uid_t {
-    let key = path(VehiclePaths.brokerKey)
-    var status = stat()
-    _ = try check("stat", key) { stat(key, &status) }
-    return status.st_uid
+    try place.relocateBroker()
   }
 
   /// Replaces the certificates of broker and controller, for the same keys. Both programs use the new ones from their
@@ -179,28 +175,17 @@ extension VehicleFolder {
   /// - Returns: when they end, Unix time.
   package func renewCertificates(now: Int64) throws -> Int64 {
     try checkFinished()
-    let authority = try readAuthority()
-    var end = Int64.max
-    for (role, name, keyName) in [
-      (.broker(try readBroker().host), VehiclePaths.brokerCertificate, VehiclePaths.brokerKey),
-      (CertificateRole.controller(of: nil), VehiclePaths.controllerCertificate, VehiclePaths.controllerKey),
-    ] {
-      let key = try readPrivateKey(keyName)
-      let pem = try about(path(name)) {
-        let certificate = try authority.issue(role, to: key, now: now)
-        end = min(end, try certificate.end())
-        return try certificate.pem()
-      }
-      try Files.replaceForOwner(path(name), with: pem, mode: 0o644)
-    }
-    return end
+    let place = place
+    let names = [VehiclePaths.brokerCertificate, place.controllerCertificate(of: self)]
+    return try names.map { try place.renewCertificate($0, now: now) }.min() ?? now
   }
 
-  func readBroker() throws -> (host: BrokerHost, port: UInt16) {
+  /// The broker's address, as the vehicle's file has it.
+  func readBroker() throws -> BrokerAddress {
     let broker = try present(try readVehicleFile().broker, "[broker]")
     guard let host = BrokerHost(broker.host) else {
       throw ConfigurationError(path(VehiclePaths.vehicle), "[broker] host: expected a host name or an IP address")
     }
-    return (host, broker.port)
+    return BrokerAddress(host: host, port: broker.port)
   }
 }

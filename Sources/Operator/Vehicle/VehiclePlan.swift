@@ -7,8 +7,6 @@ package import StepdConfiguration
 package struct VehiclePlan: Sendable {
   package var vehicle: Vehicle
   package var topic: TopicPrefix
-  package var host: BrokerHost
-  package var port: UInt16
   package var servo: ServoKind
   /// The radios that send steps' iBeacons with rotating minors. The vehicle sends no beacons for the other steps.
   package var beaconRadios: [StepID: RadioSpec]
@@ -16,13 +14,11 @@ package struct VehiclePlan: Sendable {
   package var trafficGuard: ControllerFile.Guard?
 
   package init(
-    vehicle: Vehicle, topic: TopicPrefix, host: BrokerHost, port: UInt16, servo: ServoKind,
+    vehicle: Vehicle, topic: TopicPrefix, servo: ServoKind,
     beaconRadios: [StepID: RadioSpec] = [:], trafficGuard: ControllerFile.Guard? = nil
   ) {
     self.vehicle = vehicle
     self.topic = topic
-    self.host = host
-    self.port = port
     self.servo = servo
     self.beaconRadios = beaconRadios
     self.trafficGuard = trafficGuard
@@ -45,9 +41,7 @@ package struct VehicleSummary: Sendable, Equatable {
   package let files: [String]
   /// Under the operator's name for it.
   package let vehicle: Vehicle
-  /// Its broker.
-  package let host: BrokerHost
-  package let port: UInt16
+  package let broker: BrokerAddress
   /// The key that signs tokens.
   package let tokenKey: Thumbprint
   /// The key to which commands are encrypted.

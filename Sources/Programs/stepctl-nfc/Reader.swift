@@ -1,4 +1,5 @@
 import CNFC
+import Glibc
 import SystemIO
 import Tags
 
@@ -25,6 +26,7 @@ final class Reader {
     case .open(let connection): open(connection)
     case .select: select()
     case .exchange(let command, let framing): exchange(command, framing)
+    case .restart: restart()
     }
   }
 
@@ -45,11 +47,28 @@ final class Reader {
     guard let device else { return .failed(code: NFCReply.noSuchDevice) }
     // Reading tags from here on needs no privileges.
     guard (try? Confinement.dropPrivileges()) != nil else { return .failed(code: NFCReply.noSuchDevice) }
+    return start(device)
+  }
+
+  /// Switches on the field.
+  private func start(_ device: OpaquePointer) -> NFCReply {
     var result = nfc_initiator_init(device)
     // The search must end: by default libnfc waits forever at an empty field.
     if result >= 0 { result = nfc_device_set_property_bool(device, NP_INFINITE_SELECT, false) }
     return result < 0 ? failure(result) : .opened
   }
+
+  private func restart() -> NFCReply {
+    guard let device else { return .failed(code: NFCReply.noSuchDevice) }
+    let result = nfc_device_set_property_bool(device, NP_ACTIVATE_FIELD, false)
+    guard result >= 0 else { return failure(result) }
+    usleep(Self.darkness)
+    return start(device)
+  }
+
+  /// Microseconds without a field, after which every tag has forgotten everything: twice the time that it takes
+  /// (ISO 14443-3, 5).
+  private static let darkness: UInt32 = 10_000
 
   private func select() -> NFCReply {
     guard let device else { return .failed(code: NFCReply.noSuchDevice) }

@@ -8,7 +8,7 @@ import SystemIO
 /// codes to standard output (`DecoderReply`).
 @main
 enum DecoderProgram {
-  static func main() { run(Array(CommandLine.arguments.dropFirst())) }
+  static func main() { run(ProgramArguments.typed) }
 
   /// Bytes: more than the photographs of the largest cameras.
   private static let largestFile = 32 << 20
@@ -48,7 +48,11 @@ enum DecoderProgram {
     } catch {
       throw error.code == EFBIG ? PictureFlaw.tooLarge : .unreadable
     }
-    for code in try GrayPicture(bytes).codes { try say(.code(code)) }
+    let picture = try GrayPicture(bytes)
+    let codes = picture.codes
+    // A picture that came only in part may lack just the code.
+    if codes.isEmpty, picture.isDamaged { throw PictureFlaw.damaged }
+    for code in codes { try say(.code(code)) }
     try say(.end)
   }
 

@@ -7,12 +7,15 @@ package struct GrayPicture: Equatable, Sendable {
   package let width: Int
   package let height: Int
   package let pixels: [UInt8]
+  /// Whether a part of the file is missing or wrong, so that a part of the pixels is invented.
+  package let isDamaged: Bool
 
   /// The most pixels of a picture: twice as many as telephones take, but few enough for several pictures in memory.
   static let largest = 50_000_000
 
-  package init(width: Int, height: Int, pixels: [UInt8]) {
+  package init(width: Int, height: Int, pixels: [UInt8], isDamaged: Bool = false) {
     precondition(pixels.count == width * height)
+    self.isDamaged = isDamaged
     self.width = width
     self.height = height
     self.pixels = pixels
@@ -61,14 +64,13 @@ package struct GrayPicture: Equatable, Sendable {
     var pixels = [UInt8](repeating: 0, count: Int(width) * Int(height) * (isOfInks ? 4 : 1))
     // Each scan takes time, and a file can contain thousands. The limit is enough for cameras' files.
     let flags = TJFLAG_LIMITSCANS
-    if tjDecompress2(
-      decompressor, file, UInt(file.count), &pixels, width, isOfInks ? 4 * width : width, height,
-      Int32(format.rawValue), flags) != 0,
-      tjGetErrorCode(decompressor) != Int32(TJERR_WARNING.rawValue)
-    {
-      throw .damaged
-    }
-    self.init(width: Int(width), height: Int(height), pixels: isOfInks ? Self.gray(inks: pixels) : pixels)
+    let isFlawed =
+      tjDecompress2(
+        decompressor, file, UInt(file.count), &pixels, width, isOfInks ? 4 * width : width, height,
+        Int32(format.rawValue), flags) != 0
+    if isFlawed, tjGetErrorCode(decompressor) != Int32(TJERR_WARNING.rawValue) { throw .damaged }
+    self.init(
+      width: Int(width), height: Int(height), pixels: isOfInks ? Self.gray(inks: pixels) : pixels, isDamaged: isFlawed)
   }
 
   /// Four bytes a pixel to one: how bright paper with these inks looks.

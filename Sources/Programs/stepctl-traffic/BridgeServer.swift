@@ -46,7 +46,7 @@ final class BridgeServer {
   /// - Parameter input: frames to publish, newer lists, and requests for counts. Its end ends this process.
   /// - Returns: nil if TLS cannot be set up with these files, or the port is not available.
   init?(
-    address: String?, port: UInt16, authorities: String, certificate: String, key: String, map: RoadMap?,
+    at place: ListeningPlace, port: UInt16, authorities: String, certificate: String, key: String, map: RoadMap?,
     input: consuming Descriptor, say: @escaping (BridgeMessage) -> Void
   ) {
     self.input = input
@@ -70,10 +70,12 @@ final class BridgeServer {
     var info = lws_context_creation_info()
     info.port = Int32(port)
     // The library keeps these strings.
-    info.iface = address.map { UnsafePointer(strdup($0)) }
+    info.iface = place.address.map { UnsafePointer(strdup($0)) }
     info.protocols = UnsafePointer(protocols)
     info.retry_and_idle_policy = UnsafePointer(patience)
     info.options = serve_mutual_tls()
+    // With IPv6 on, the library takes an address of IPv4 for all addresses.
+    if place.isIPv4 { info.options |= UInt64(LWS_SERVER_OPTION_DISABLE_IPV6) }
     info.ssl_options_set = no_old_tls()
     info.alpn = UnsafePointer(strdup("http/1.1"))
     info.timeout_secs = 10

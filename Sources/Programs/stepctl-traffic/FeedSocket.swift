@@ -91,18 +91,23 @@ final class FeedSocket {
   }
 
   private func connect() {
+    let isIPv6 = address.host.contains(":")
     address.host.withCString { host in
-      address.path.withCString { path in
-        var info = lws_client_connect_info()
-        info.context = context
-        info.address = host
-        info.host = host
-        info.port = Int32(address.port)
-        info.path = path
-        info.ssl_connection = use_tls()
-        info.local_protocol_name = UnsafePointer(protocols[0].name)
-        // The callback reports an error too, and does so before this returns.
-        if lws_client_connect_via_info(&info) == nil, end == nil { end = .ended(.refused, "cannot connect") }
+      (isIPv6 ? "[\(address.host)]" : address.host).withCString { header in
+        address.path.withCString { path in
+          var info = lws_client_connect_info()
+          info.context = context
+          info.address = host
+          info.host = header
+          info.port = Int32(address.port)
+          info.path = path
+          info.ssl_connection = use_tls()
+          // The library compares the certificate with the text before the first colon. `is_for_host` compares it too.
+          if isIPv6 { info.ssl_connection |= Int32(LCCSCF_SKIP_SERVER_CERT_HOSTNAME_CHECK.rawValue) }
+          info.local_protocol_name = UnsafePointer(protocols[0].name)
+          // The callback reports an error too, and does so before this returns.
+          if lws_client_connect_via_info(&info) == nil, end == nil { end = .ended(.refused, Self.unreachable) }
+        }
       }
     }
   }
@@ -118,6 +123,11 @@ final class FeedSocket {
     case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
       end = .ended(.refused, problem(of: socket, UnsafeRawBufferPointer(start: bytes, count: bytes == nil ? 0 : count)))
     case LWS_CALLBACK_CLIENT_ESTABLISHED:
+      // The library was told to overlook some faults; none is overlooked here.
+      if let problem = certificate_problem(socket) {
+        end = .ended(.refused, "its certificate: \(String(cString: problem))")
+        return -1
+      }
       self.socket = socket
       queue.connect()
       lws_callback_on_writable(socket)
@@ -137,11 +147,14 @@ final class FeedSocket {
     return 0
   }
 
+  private static let unreachable = "cannot connect"
+
   /// Why there is no connection. For TLS, the library gives only numbers.
   private func problem(of socket: OpaquePointer?, _ text: UnsafeRawBufferPointer) -> String {
     if let problem = certificate_problem(socket) { return "its certificate: \(String(cString: problem))" }
     let told = String(decoding: text, as: UTF8.self)
     if told.isEmpty { return "it does not answer" }
+    if told.hasPrefix("Unable to connect") { return Self.unreachable }
     // The library's own text: "HS: ws upgrade response not 101".
     if told.contains("not 101") {
       let status = lws_http_client_http_response(socket)

@@ -1,3 +1,4 @@
+import Domain
 import Encoding
 import Glibc
 import Synchronization
@@ -24,7 +25,7 @@ enum TrafficProgram {
   private static let output = Descriptor(adopting: STDOUT_FILENO)
   private static let queue = FeedQueue()
 
-  static func main() { exit(run(Array(CommandLine.arguments.dropFirst()))) }
+  static func main() { exit(run(ProgramArguments.typed)) }
 
   private static func run(_ arguments: [String]) -> Int32 {
     if arguments.first == "serve" { return serve(Array(arguments.dropFirst())) }
@@ -97,10 +98,13 @@ enum TrafficProgram {
     }
     let address = arguments[0].isEmpty ? nil : arguments[0]
     // The library does not say why it could not use the port.
-    if let error = ListeningPort.problem(address, port) { return fail(.port, error) }
+    let place: ListeningPlace
+    do throws(ListeningPlace.Unavailable) { place = try ListeningPlace(address, port) } catch {
+      return fail(error.reason, error.text)
+    }
     guard
       let server = BridgeServer(
-        address: address, port: port, authorities: arguments[2], certificate: arguments[3], key: arguments[4], map: map,
+        at: place, port: port, authorities: arguments[2], certificate: arguments[3], key: arguments[4], map: map,
         input: Descriptor(adopting: STDIN_FILENO), say: say)
     else { return fail(.setup) }
     if let revoked, !server.revoke(revoked) { return fail(.setup, "; \(arguments[6]): not a revocation list, as PEM") }
@@ -136,25 +140,67 @@ enum TrafficProgram {
   }
 }
 
-/// Whether a port is free for listening.
-enum ListeningPort {
-  /// - Returns: why not; nil if it is.
-  static func problem(_ address: String?, _ port: UInt16) -> String? {
+/// The address at which to listen, as a number: a computer need not have every address of a name.
+struct ListeningPlace {
+  /// Nil for all of this computer's.
+  let address: String?
+  let isIPv4: Bool
+
+  struct Unavailable: Error {
+    let reason: BridgeMessage.Reason
+    /// The address, the port and the cause.
+    let text: String
+  }
+
+  /// Takes the first address of the name that this computer has. All addresses are those of IPv6 and IPv4 together
+  /// where the kernel has both.
+  init(_ name: String?, _ port: UInt16) throws(Unavailable) {
     var hints = addrinfo()
     hints.ai_flags = AI_PASSIVE
     hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
     var found: UnsafeMutablePointer<addrinfo>?
-    let status = getaddrinfo(address, String(port), &hints, &found)
-    guard status == 0, let candidate = found?.pointee else { return String(cString: gai_strerror(status)) }
+    let status = getaddrinfo(name, String(port), &hints, &found)
+    guard status == 0, let first = found else {
+      throw Unavailable(reason: .port, text: "\(name ?? ""): \(String(cString: gai_strerror(status)))")
+    }
     defer { freeaddrinfo(found) }
-    let socket = Descriptor(adopting: Glibc.socket(candidate.ai_family, Int32(SOCK_STREAM.rawValue), 0))
+    var all = Array(sequence(first: first, next: \.pointee.ai_next)).map(\.pointee)
+    if name == nil { all.sort { $0.ai_family == AF_INET6 && $1.ai_family != AF_INET6 } }
+    var last = Unavailable(reason: .port, text: "")
+    for candidate in all {
+      let number = name.map { Self.number(of: candidate) ?? $0 }
+      guard let error = Self.error(of: candidate) else {
+        (address, isIPv4) = (number, candidate.ai_family == AF_INET)
+        return
+      }
+      let place = number.map { HostPort(host: $0, port: port).description } ?? "port \(port)"
+      last = Unavailable(reason: error.code == EACCES ? .forbidden : .port, text: "\(place): \(error.reason)")
+      // The computer may have another address of this name, or IPv4 alone.
+      if ![EAFNOSUPPORT, EADDRNOTAVAIL].contains(error.code) { break }
+    }
+    throw last
+  }
+
+  /// - Returns: nil if the address can be used.
+  private static func error(of candidate: addrinfo) -> SystemError? {
+    let number = socket(candidate.ai_family, Int32(SOCK_STREAM.rawValue), 0)
+    if number < 0 { return SystemError("listen") }
+    let socket = Descriptor(adopting: number)
     var isOn: Int32 = 1
     // As the library does: closed connections do not block the port.
     setsockopt(socket.number, SOL_SOCKET, SO_REUSEADDR, &isOn, socklen_t(MemoryLayout<Int32>.size))
     guard bind(socket.number, candidate.ai_addr, candidate.ai_addrlen) == 0, listen(socket.number, 1) == 0 else {
-      return SystemError("listen").reason
+      return SystemError("listen")
     }
     return nil
+  }
+
+  private static func number(of candidate: addrinfo) -> String? {
+    var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+    guard
+      getnameinfo(candidate.ai_addr, candidate.ai_addrlen, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST) == 0
+    else { return nil }
+    return text.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
   }
 }
 

@@ -28,6 +28,9 @@ final class ServoPanel: BringUpPanel {
     console = Console(streams)
     progress = console.progress
     keyboard = progress.isShown ? Keyboard(streams.input) : nil
+  }
+
+  func begin() {
     guard !isScript else { return }
     console.note("The servo of the \(step) step. The step will move: keep everybody off it. Control-C lets it go.\n")
     console.note(Self.help + "\n")

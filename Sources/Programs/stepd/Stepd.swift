@@ -43,12 +43,13 @@ struct Stepd: ParsableCommand {
         .noInput, "there is no \(config)", hint: "name it with --config; the service's is \(Self.servicesConfig)")
     }
     if let servo { return try setUp(servo) }
-    let daemon = Daemon(try ControllerSetup(reading: config), version: Program.version, isVerbose: verbose)
+    let build = Build(version: Program.version, commit: Program.commit, architecture: Program.architecture)
+    let daemon = Daemon(try ControllerSetup(reading: config), build: build, isVerbose: verbose)
     guard check else { return try daemon.run() }
     let console = Console(.process)
-    for warning in try daemon.check(now: WallClock.microseconds / 1_000_000) {
-      console.note("stepd: warning: \(warning)")
-    }
+    let (found, warnings) = try daemon.check(now: WallClock.microseconds / 1_000_000)
+    for line in found { console.note("stepd: \(line)") }
+    for warning in warnings { console.note("stepd: warning: \(warning)") }
   }
 
   private func setUp(_ servo: StepID) throws {

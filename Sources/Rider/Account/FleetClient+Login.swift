@@ -82,44 +82,106 @@ extension FleetClient {
 
   /// Waits until somebody accepts or denies a code (RFC 8628 3.4), and keeps the tokens.
   ///
+  /// A server that is busy or away, or a network that answers in its place, does not end the wait. Only the server's
+  /// own answer or the code's end does.
+  ///
   /// - Parameters:
   ///   - isConfirmed: whether the code is already accepted: then the first request is sent at once.
+  ///   - met: gets a sentence about what keeps the server from answering, once for each new reason.
+  ///   - pause: waits between two requests, and returns false to end the login; nil for a plain wait.
   ///   - waiting: gets the number of seconds left.
-  package func finishLogin(_ code: LoginCode, isConfirmed: Bool = false, waiting: (Int64) -> Void) throws {
+  /// - Returns: whether the device is logged in.
+  @discardableResult
+  package func finishLogin(
+    _ code: LoginCode, isConfirmed: Bool = false, met: (String) -> Void = { _ in },
+    pause: ((Duration) throws -> Bool)? = nil, waiting: (Int64) -> Void
+  ) throws -> Bool {
     var interval = code.interval
+    /// Seconds until the next request, while no answer of the server comes.
+    var retry: Int64?
+    var reason: String?
     var waits = !isConfirmed
     let end = world.steady() + .seconds(code.lifetime)
     while true {
       let left = world.steady().duration(to: end)
       guard left > .zero else { throw FleetError.codeExpired }
       waiting(left.components.seconds)
-      if waits { try world.pause(min(.seconds(interval), left)) }
+      if waits {
+        let time = min(.seconds(retry ?? interval), left)
+        if let pause {
+          guard try pause(time) else { return false }
+        } else {
+          try world.pause(time)
+        }
+      }
       waits = true
-      let response: HTTPResponse
-      do {
-        response = try form(
-          code.endpoints.token,
-          [
-            ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"), ("device_code", code.device),
-            ("client_id", Self.identifier),
-          ], isProved: true)
-      } catch FleetError.http(let error) where error.exitStatus == .unavailable && !error.isFinal {
-        // RFC 8628 3.5: ask less often.
-        interval *= 2
-        continue
-      }
-      if response.status == 200 {
-        return try keep(tokens(in: response, token: code.endpoints.token, revocation: code.endpoints.revocation))
-      }
-      let problem = Problem(response)
-      switch problem.code {
-      case "authorization_pending": break
-      case "slow_down": interval += 5
-      case "access_denied": throw FleetError.denied
-      case "expired_token": throw FleetError.codeExpired
-      default: throw FleetError.problem(problem, host: server.host)
+      let knew = lead
+      switch try poll(code) {
+      case .kept: return true
+      case .absent(let found, let retryAfter):
+        if found != reason { met(found) }
+        reason = found
+        // RFC 8628 3.5: ask less often, but not so rarely that the rider notices.
+        let next = max(interval, min((retry ?? interval) * 2, Self.longestRetry))
+        retry = max(next, retryAfter ?? 0)
+      case .problem(let problem):
+        (retry, reason) = (nil, nil)
+        switch problem.code {
+        case "authorization_pending": break
+        case "slow_down": interval += 5
+        case "access_denied": throw FleetError.denied
+        case "expired_token": throw FleetError.codeExpired
+        // The proof was made with another clock than the server's, perhaps with that of a network's page.
+        case "invalid_dpop_proof" where knew != lead: break
+        default: throw FleetError.problem(problem, host: server.host)
+        }
       }
     }
+  }
+
+  /// Seconds between two requests to a server that does not answer, unless it asks for more.
+  private static var longestRetry: Int64 { 30 }
+
+  /// What came of one question about a code.
+  private enum Polled {
+    /// The login is there, and its tokens are kept.
+    case kept
+    /// The server's own answer.
+    case problem(Problem)
+    /// No answer of the server, in a sentence, and how long to wait, if somebody said so, seconds.
+    case absent(String, retryAfter: Int64?)
+  }
+
+  private func poll(_ code: LoginCode) throws -> Polled {
+    let response: HTTPResponse
+    do {
+      response = try form(
+        code.endpoints.token,
+        [
+          ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"), ("device_code", code.device),
+          ("client_id", Self.identifier),
+        ], isProved: true)
+    } catch FleetError.http(let error) where error.exitStatus == .unavailable && !error.isFinal {
+      return .absent(error.description, retryAfter: nil)
+    } catch let error as FleetError where error == .redirected(host: server.host) {
+      return .absent(notOwn, retryAfter: nil)
+    }
+    let problem = Problem(response)
+    if response.status == 429 || response.status >= 500 {
+      // RFC 6585, 6: the network wants a login of its own.
+      let text = response.status == 511 ? notOwn : FleetError.problem(problem, host: server.host).description
+      return .absent(text, retryAfter: problem.retryAfter)
+    }
+    guard (try? AnswerReader(response, from: server.host)) != nil else {
+      return .absent(notOwn, retryAfter: problem.retryAfter)
+    }
+    guard response.status == 200 else { return .problem(problem) }
+    try keep(tokens(in: response, token: code.endpoints.token, revocation: code.endpoints.revocation))
+    return .kept
+  }
+
+  private var notOwn: String {
+    "something else answers in place of \(server.host); does this network want you to log in to it, in a browser?"
   }
 
   private func keep(_ tokens: SavedLogin.Tokens) throws {
@@ -233,13 +295,12 @@ extension FleetClient {
 }
 
 extension HTTPError {
-  /// Whether waiting does not help.
+  /// Whether waiting does not help. A network that answers in the server's place has another certificate, or a page
+  /// that is too large, until somebody has logged in to it.
   fileprivate var isFinal: Bool {
     switch self {
-    case .noLibrary, .unknownAuthority, .otherAuthority, .untrusted, .tooLarge, .unusableAuthorities, .interrupted,
-      .system:
-      true
-    case .unreachable, .lost, .timedOut: false
+    case .noLibrary, .unusableAuthorities, .interrupted, .system: true
+    case .unreachable, .lost, .timedOut, .unknownAuthority, .otherAuthority, .untrusted, .tooLarge: false
     }
   }
 }

@@ -74,6 +74,9 @@ package final class FleetClient {
   /// Unix time by the server's clock, which is decisive. Before the first answer it is this computer's clock.
   package var now: Int64 { world.clock() + lead }
 
+  /// The device's key, to which the login is bound. Asks for its passphrase, if it has one.
+  package func deviceKey() throws -> SigningKey { try world.device() }
+
   // MARK: - Requests
 
   /// Sends a request. Returns every answer except a redirect.
@@ -124,7 +127,7 @@ package final class FleetClient {
     _ method: HTTPRequest.Method, _ path: String, _ body: JSON? = nil, headers: [HTTPRequest.Header] = [],
     limit: Int = 1 << 20
   ) throws -> HTTPResponse {
-    var (tokens, knew) = (try tokens(after: nil), lead)
+    var (tokens, knew) = (try tokens(after: nil).tokens, lead)
     var mayRenew = true
     while true {
       var request = request(method, path, body, headers, limit: limit)
@@ -138,8 +141,9 @@ package final class FleetClient {
         // The proof was made with another clock than the server's.
         knew = lead
       } else if mayRenew {
-        mayRenew = false
-        tokens = try self.tokens(after: tokens.access)
+        // Another program that has logged in, or renewed the login, may be followed by a third one.
+        let next = try self.tokens(after: tokens.access)
+        (tokens, mayRenew) = (next.tokens, !next.areRenewed)
       } else {
         return try accepted(response)
       }
@@ -186,20 +190,20 @@ package final class FleetClient {
 
   // MARK: - Tokens
 
-  /// Tokens that are valid for a request.
+  /// Tokens that are valid for a request, and whether they were renewed for it.
   ///
   /// - Parameter used: the access token that the server has just refused.
-  private func tokens(after used: String?) throws -> SavedLogin.Tokens {
+  private func tokens(after used: String?) throws -> (tokens: SavedLogin.Tokens, areRenewed: Bool) {
     func fresh(_ login: SavedLogin?) throws(FleetError) -> SavedLogin.Tokens? {
       guard let tokens = login?.tokens else { throw .notLoggedIn }
       return tokens.access != used && tokens.expires - 30 > world.clock() ? tokens : nil
     }
-    if let tokens = try fresh(folder.login()) { return tokens }
+    if let tokens = try fresh(folder.login()) { return (tokens, false) }
     return try changeLogin { login, save in
       // Another program may have renewed the login meanwhile.
-      if let tokens = try fresh(login) { return tokens }
+      if let tokens = try fresh(login) { return (tokens, false) }
       guard let login, let old = login.tokens else { throw FleetError.notLoggedIn }
-      return try renew(login, old, save)
+      return try (renew(login, old, save), true)
     }
   }
 
@@ -266,14 +270,27 @@ package final class FleetClient {
 
   /// - Parameter time: when the vehicles must be free; nil for all vehicles.
   package func vehicles(free time: Range<Int64>? = nil) throws -> [FleetVehicle] {
-    let query = time.map {
-      "?from=\(Timestamp.text($0.lowerBound))&to=\(Timestamp.text($0.upperBound))"
-    }
-    let reader = try AnswerReader(ask(.get, "/v1/vehicles\(query ?? "")"), from: server.host)
-    return try reader.list("vehicles", limit: 1000) { json throws(FleetError) in
-      try FleetVehicle(json, from: server.host)
-    }
+    let interval = time.map { ["from=\(Timestamp.text($0.lowerBound))", "to=\(Timestamp.text($0.upperBound))"] } ?? []
+    var vehicles: [FleetVehicle] = []
+    var next: String?
+    repeat {
+      let query = (interval + (next.map { ["after=\(Self.encoded($0))"] } ?? [])).joined(separator: "&")
+      let reader = try AnswerReader(
+        ask(.get, "/v1/vehicles\(query.isEmpty ? "" : "?\(query)")"), from: server.host)
+      let page = try reader.list("vehicles", limit: 1000) { json throws(FleetError) in
+        try FleetVehicle(json, from: server.host)
+      }
+      vehicles += page
+      next = try reader.optionalText("next")
+      // A server that always has another page would keep the rider waiting for ever.
+      guard vehicles.count <= Self.mostVehicles, next == nil || !page.isEmpty else {
+        throw FleetError.malformed("it has too many vehicles", host: server.host)
+      }
+    } while next != nil
+    return vehicles
   }
+
+  private static let mostVehicles = 100_000
 
   /// - Returns: nil if the fleet has no such vehicle.
   package func vehicle(_ id: UUID) throws -> FleetVehicle? {

@@ -115,7 +115,14 @@ package struct Problem: Equatable, Sendable {
     code = (text("code") ?? text("error")).flatMap { isWord($0) ? $0 : nil } ?? "http_\(response.status)"
     let said = text("detail") ?? text("error_description") ?? text("title") ?? "status \(response.status)"
     self.text = said.hasSuffix(".") ? String(said.dropLast()) : said
-    retryAfter = response.headers["retry-after"].flatMap { Int64($0) }.flatMap { (0...86_400).contains($0) ? $0 : nil }
+    // Seconds, or a time by the server's clock (RFC 9110 10.2.3).
+    let after = response.headers["retry-after"].flatMap { text in
+      Int64(text)
+        ?? Timestamp.date(text).flatMap { end in
+          response.headers["date"].flatMap(Timestamp.date).map { max(end - $0, 0) }
+        }
+    }
+    retryAfter = after.flatMap { (0...86_400).contains($0) ? $0 : nil }
     next = times(in: json?["next"]?.array ?? [])
   }
 }

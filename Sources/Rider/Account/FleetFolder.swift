@@ -35,7 +35,7 @@ package struct FleetFolder: Sendable {
     _ body: (SavedLogin?, _ save: (SavedLogin) throws(SystemError) -> Void) throws -> Result
   ) throws -> Result {
     try Files.createFolder(path, mode: 0o700)
-    let lock = try FolderLock("\(path)/lock", until: deadline, interruption)
+    let lock = try FolderLock("\(path)/lock", O_RDWR | O_CREAT, until: deadline, interruption)
     defer { withExtendedLifetime(lock) {} }
     return try body(login()) { login throws(SystemError) in
       try Files.replace(loginFile, with: (login.json.text + "\n").utf8, mode: 0o600)
@@ -50,9 +50,17 @@ package struct FleetFolder: Sendable {
     return items.compactMap { try? Booking($0, from: "") }
   }
 
-  /// Keeps the bookings that may still be needed.
+  /// Keeps a new or changed booking among the known ones, also while other programs do so.
+  package func keep(_ booking: Booking, now: Int64) throws {
+    try FolderLock.during(path) { try write(bookings().filter { $0.id != booking.id } + [booking], now: now) }
+  }
+
+  /// Keeps the bookings that may still be needed, in place of the known ones.
   package func keep(_ bookings: [Booking], now: Int64) throws {
-    try Files.createFolder(path, mode: 0o700)
+    try FolderLock.during(path) { try write(bookings, now: now) }
+  }
+
+  private func write(_ bookings: [Booking], now: Int64) throws {
     // A booking that ended early may have left a token here that still looks valid, for `Booking.lead` at most. The
     // booking is kept for that time, so that `stepctl` can say that it has ended.
     let left = bookings.filter { $0.to + ($0.isLive ? Booking.grace : Booking.lead) > now }
@@ -64,6 +72,7 @@ package struct FleetFolder: Sendable {
     for file in [bookingsFile, loginFile] where unlink(file) == -1 && errno != ENOENT {
       throw SystemError("remove", file)
     }
+    if Files.exists(path) { try StagingFolder.synchronize(path) }
   }
 
   package struct ReadableByOthers: Failure {
@@ -138,23 +147,5 @@ package struct SavedLogin: Equatable, Sendable {
     tokens = Tokens(
       access: access, expires: expires, refresh: refresh, retry: saved["retry"]?.string, tokenEndpoint: token,
       revocationEndpoint: revocation)
-  }
-}
-
-/// An exclusive flock(2) whose wait a signal or a deadline can end.
-private final class FolderLock: Sendable {
-  private let file: Descriptor
-
-  init(_ path: String, until deadline: Instant, _ interruption: Interruption?) throws {
-    file = try Descriptor.open(path, O_RDWR | O_CREAT, mode: 0o600)
-    if file.lock() { return }
-    let taken = try Mailbox<Bool>()
-    // After a deadline the thread keeps waiting, and releases the lock when it gets it.
-    try DetachedThread.start { [self] in
-      taken.post(flock(file.number, LOCK_EX) == 0)
-    }
-    let ready = try waitReadable([taken.descriptor, interruption?.number ?? -1], until: deadline)
-    if ready[1] { throw FleetError.http(.interrupted) }
-    guard ready[0], taken.take() == true else { throw SystemError("lock", path, code: EWOULDBLOCK) }
   }
 }

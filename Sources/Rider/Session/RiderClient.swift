@@ -1,3 +1,4 @@
+import Bluetooth
 import Certificates
 public import Domain
 package import MQTT
@@ -15,7 +16,25 @@ public final class RiderClient {
   private let access: RiderAccess
   private let patience: Duration
   private let loop: EventLoop
-  private let connection: MQTTConnection
+  /// The ways to the vehicle that are there, or are being tried.
+  private var ways: [Way] = []
+  /// The way on which the last answer came.
+  private var proven: Way?
+  private let via: Via
+  /// How often a link was tried, and when one will be.
+  private var linkTries = 0
+  private var linkTimer: Registration?
+  /// Why the network, or a link, is no way.
+  private var losses: (network: (any Failure)?, link: (any Failure)?)
+
+  /// A radio that cannot be used is nothing new to a rider who did not ask for a link.
+  private var reason: (any Failure)? {
+    guard let network = losses.network else { return losses.link }
+    switch losses.link {
+    case nil, LinkError.radio?, LinkError.noAdapter?: return network
+    case let link?: return NoWay(network: network, link: link)
+    }
+  }
   /// Gets details for troubleshooting.
   private let detail: (String) -> Void
   /// Gets each message as it is sent, encrypted or signed; nil if it is not wanted.
@@ -23,20 +42,60 @@ public final class RiderClient {
   /// Trace lines to show after connecting: nothing is sent before.
   private var unsent: [String] = []
   private var registrations: [Registration] = []
-  private var isConnected = false
   /// Whether the controller is offline, according to the broker.
   private var isOffline = false
 
+  private final class Way {
+    let carrier: any Carrier
+    var registration: Registration?
+    var isConnected = false
+
+    init(_ carrier: any Carrier) { self.carrier = carrier }
+  }
+
+  private var isConnected: Bool { ways.contains(where: \.isConnected) }
+
+  /// How the last answer came, if that way is still there; otherwise how the vehicle is asked.
+  package private(set) var path = Path.network
+
+  package enum Path: String, Sendable {
+    case network, bluetooth
+  }
+
+  /// A request, and who gets its updates.
+  private final class Running {
+    var request: StepRequest
+    let tell: (StepID, StepRequest.Update) throws -> Void
+
+    init(_ request: StepRequest, tell: @escaping (StepID, StepRequest.Update) throws -> Void) {
+      self.request = request
+      self.tell = tell
+    }
+  }
+
   /// The present requests, including those of the same group that have ended.
-  private var requests: [StepRequest] = []
+  private var requests: [Running] = []
+  /// The requests that were begun beside them.
+  private var others: [Running] = []
   private var results: [StepID: Result<Statement, RiderError>] = [:]
-  private var tell: (StepID, StepRequest.Update) throws -> Void = { _, _ in }
+  /// The last statement of each step that arrived. It may be an old one that the broker had retained.
+  private var newest: [StepID: Answer] = [:]
   private var timer: Registration?
   /// Whether the loop runs for the requests.
   private var isWaiting = false
   /// Gets statements that answer no request.
   private var observe: ((Answer) throws -> Void)?
   private var observeAvailability: (() throws -> Void)?
+  private var follow: ((News) throws -> Void)?
+
+  /// What a connection brings, whatever it was begun for.
+  package enum News {
+    /// A statement. `isFresh`: it answers a request of this client, so the broker did not retain it.
+    case statement(Statement, isFresh: Bool)
+    /// The broker says that the controller has come or gone. That message is not signed.
+    case availability
+    case lost
+  }
 
   /// Begins to connect, on a new event loop.
   ///
@@ -51,22 +110,37 @@ public final class RiderClient {
   /// Begins to connect.
   ///
   /// - Parameters:
+  ///   - via: how to get to the vehicle.
   ///   - preparation: the TLS preparation for the vehicle's broker.
   ///   - interruption: ends every wait.
   package init(
-    _ access: RiderAccess, steps: [StepID], patience: Duration, loop: EventLoop, preparation: TLSPreparation? = nil,
-    interruption: Interruption? = nil, detail: @escaping (String) -> Void = { _ in }, trace: ((String) -> Void)? = nil
+    _ access: RiderAccess, steps: [StepID], patience: Duration, loop: EventLoop, via: Via = .network,
+    preparation: TLSPreparation? = nil, interruption: Interruption? = nil,
+    detail: @escaping (String) -> Void = { _ in }, trace: ((String) -> Void)? = nil
   ) throws {
     self.access = access
     self.patience = patience
     self.loop = loop
     self.detail = detail
     self.trace = trace
-    detail("connecting to \(access.broker)")
-    connection = try MQTTConnection(
-      broker: access.broker, subscriptions: steps.map { access.topic.status($0) } + [access.topic.availability],
-      reconnecting: .never, patience: patience, preparation: preparation)
-    registrations.append(try loop.watch(connection.descriptor) { [unowned self] in try receive() })
+    self.via = via
+    if case .bluetooth = via {
+      path = .bluetooth
+      try tryLink()
+    } else {
+      detail("connecting to \(access.broker)")
+      let connection = try MQTTConnection(
+        broker: access.broker, subscriptions: steps.map { access.topic.status($0) } + [access.topic.availability],
+        reconnecting: .never, patience: patience, preparation: preparation)
+      try add(BrokerCarrier(connection, access.topic))
+      if case .auto(_?, .zero) = via {
+        try tryLink()
+      } else if case .auto(_?, let patience) = via {
+        linkTimer = loop.schedule(at: .now + patience) { [unowned self] in
+          if proven == nil { try askByLink() }
+        }
+      }
+    }
     if let interruption {
       registrations.append(try loop.watch(interruption.number) { [unowned self] in try interrupt() })
     }
@@ -78,7 +152,45 @@ public final class RiderClient {
   public func close() {
     for registration in registrations { registration.cancel() }
     timer?.cancel()
-    connection.close()
+    linkTimer?.cancel()
+    for way in ways {
+      way.registration?.cancel()
+      way.carrier.close()
+    }
+  }
+
+  private func add(_ carrier: any Carrier) throws {
+    let way = Way(carrier)
+    way.registration = try loop.watch(carrier.descriptor) { [unowned self, unowned way] in try receive(from: way) }
+    ways.append(way)
+  }
+
+  /// When the vehicle was heard by Bluetooth, and when there was a link; nil without one.
+  package var linkTimes: (heard: Instant, linked: Instant)? {
+    ways.lazy.compactMap { ($0.carrier as? LinkCarrier)?.times }.first
+  }
+
+  private func choosePath() {
+    guard let way = proven ?? ways.first(where: \.isConnected) else { return }
+    path = way.carrier is LinkCarrier ? .bluetooth : .network
+  }
+
+  private func tryLink() throws {
+    guard let radio = via.radio else { return }
+    linkTries += 1
+    detail("looking for the vehicle by Bluetooth, with \(radio)")
+    let isOnly = if case .bluetooth = via { true } else { false }
+    try add(
+      LinkCarrier(
+        radio, to: access, hearing: isOnly ? patience : min(patience, Via.hearingTime),
+        patience: ways.isEmpty ? patience : min(patience, Via.searchTime)))
+  }
+
+  /// Tries a link beside the network, and asks on it whatever is not answered yet.
+  private func askByLink() throws {
+    guard via.radio != nil, linkTries == 0 else { return }
+    try tryLink()
+    try each { $0.askOtherwise(at: .now) }
   }
 
   /// Performs one goal, or several at the same time, and waits until every request has ended.
@@ -98,7 +210,7 @@ public final class RiderClient {
   ) throws -> [Statement] {
     defer {
       timer?.cancel()
-      (requests, self.tell, timer) = ([], { _, _ in }, nil)
+      (requests, timer) = ([], nil)
     }
     try begin(goals, tell: tell)
     if !areDone {
@@ -109,32 +221,85 @@ public final class RiderClient {
     // The loop runs until each goal has a result, or throws.
     let ends = goals.map { results[$0.step]! }
     let errors = ends.compactMap { if case .failure(let error) = $0 { error } else { nil } }
-    if let error = errors.first(where: { $0.exitStatus == .unconfirmed }) ?? errors.first { throw error }
+    if let error = errors.gravest { throw error }
     return try ends.map { try $0.get() }
   }
 
   /// Begins requests, and returns. The caller runs the loop, which calls `tell`.
   ///
-  /// - Parameter goals: at most one per step. They replace all earlier requests.
+  /// - Parameter goals: at most one per step. They replace all earlier requests, except those that were begun beside.
   package func begin(
     _ goals: [StepRequest.Goal], tell: @escaping (StepID, StepRequest.Update) throws -> Void
   ) throws {
     precondition(Set(goals.map(\.step)).count == goals.count, "two requests to one step")
-    requests = goals.map { StepRequest($0, with: access, limit: .now + patience, isOffline: isOffline) }
-    (self.tell, results) = (tell, [:])
-    let questions = requests.indices.map { requests[$0].begin() }
+    requests = goals.map { running($0, tell) }
+    results = [:]
+    try start(requests)
+  }
+
+  /// Begins requests beside the present ones, which go on, and returns. The caller runs the loop, which calls `tell`.
+  package func begin(
+    beside goals: [StepRequest.Goal], tell: @escaping (StepID, StepRequest.Update) throws -> Void
+  ) throws {
+    let new = goals.map { running($0, tell) }
+    others += new
+    try start(new)
+  }
+
+  /// Stops every step that the token is for, and returns. Requests that have sent no command end without a word, and
+  /// send none; a command that was sent goes on to its own end. The caller runs the loop.
+  ///
+  /// - Parameter tell: gets the statements that say where the steps rest. If several requests fail, an error that
+  ///   leaves a doubt comes first.
+  package func stop(tell: @escaping (Result<[Statement], RiderError>) throws -> Void) throws {
+    for one in requests + others { one.request.abandon() }
+    let all = access.vehicle.steps.map(\.id)
+    let own = all.filter(access.token.steps.contains)
+    // Without a step of its own, the vehicle says why it refuses.
+    let steps = own.isEmpty ? all : own
+    var ends: [StepID: Result<Statement, RiderError>] = [:]
+    try begin(beside: steps.map { .stop($0) }) { step, update in
+      switch update {
+      case .done(let statement): ends[step] = .success(statement)
+      case .failed(let error): ends[step] = .failure(error)
+      case .send, .answered, .call, .heard, .commanded, .moving: return
+      }
+      guard ends.count == steps.count else { return }
+      let errors = steps.compactMap { if case .failure(let error)? = ends[$0] { error } else { nil } }
+      if let error = errors.gravest { return try tell(.failure(error)) }
+      try tell(.success(steps.compactMap { try? ends[$0]?.get() }))
+    }
+  }
+
+  /// Passes on what this connection brings, until the client is closed. Returns at once.
+  package func follow(_ body: @escaping (News) throws -> Void) { follow = body }
+
+  private func running(
+    _ goal: StepRequest.Goal, _ tell: @escaping (StepID, StepRequest.Update) throws -> Void
+  ) -> Running {
+    Running(StepRequest(goal, with: access, limit: .now + patience, isOffline: isOffline), tell: tell)
+  }
+
+  private func start(_ new: [Running]) throws {
+    let questions = new.map { one -> [StepRequest.Update] in
+      let question = one.request.begin()
+      // A stop takes the controller's epoch from any statement. If this one is too old, a later one follows it.
+      guard case .stop = one.request.goal, let answer = newest[one.request.step] else { return question }
+      // The time for its answer begins now, however old the statement is.
+      return question + one.request.receive(Answer(statement: answer.statement, received: .now))
+    }
     // If one cannot be sent, all requests have ended.
-    for index in requests.indices where !requests[index].hasEnded { try handle(questions[index], of: index) }
+    for (one, question) in zip(new, questions) where !one.request.hasEnded { try handle(question, of: one) }
   }
 
   /// Moves a prepared step (`StepRequest.Goal.prepare`), and abandons the other requests. May be called only once, also
   /// from `tell`.
   package func present(_ sighting: Sighting, to target: Command.Move.Target) throws {
-    for index in requests.indices {
-      if requests[index].step != sighting.step.id {
-        requests[index].abandon()
-      } else if !requests[index].hasEnded {
-        try handle(requests[index].present(sighting, to: target, at: .now), of: index)
+    for one in requests {
+      if one.request.step != sighting.step.id {
+        one.request.abandon()
+      } else if !one.request.hasEnded {
+        try handle(one.request.present(sighting, to: target, at: .now), of: one)
       }
     }
   }
@@ -176,101 +341,180 @@ public final class RiderClient {
 
   // MARK: -
 
-  private var areDone: Bool { requests.allSatisfy(\.hasEnded) }
+  private var areDone: Bool { requests.allSatisfy(\.request.hasEnded) }
+
+  /// Lets each request take something. A request that was replaced meanwhile takes nothing.
+  ///
+  /// - Returns: whether one of them had an answer.
+  @discardableResult
+  private func each(_ take: (inout StepRequest) -> [StepRequest.Update]) throws -> Bool {
+    var hasAnswered = false
+    for one in requests + others
+    where requests.contains(where: { $0 === one }) || others.contains(where: { $0 === one }) {
+      let updates = take(&one.request)
+      guard !updates.isEmpty else { continue }
+      hasAnswered = true
+      try handle(updates, of: one)
+    }
+    return hasAnswered
+  }
 
   /// Handles one event at a time: a sender of too many messages must not delay a timer or a signal.
-  private func receive() throws {
-    let event = try connection.next(until: .now)
+  private func receive(from way: Way) throws {
+    let event = try way.carrier.next()
     if let trace, case .message(let message) = event {
       trace("< \(message.topic) \(String(decoding: message.payload, as: UTF8.self))")
     }
     switch event {
     case .message(let message) where message.topic == access.topic.availability:
       isOffline = message.payload == Availability.offline.payload
-      for index in requests.indices { requests[index].isOffline = isOffline }
+      for one in requests + others { one.request.isOffline = isOffline }
       // A retained message is not news.
       guard !message.isRetained else { break }
-      if !isOffline { for index in requests.indices { try handle(requests[index].askAgain(), of: index) } }
+      if !isOffline { try each { $0.askAgain() } }
       try observeAvailability?()
+      try follow?(.availability)
     case .message(let message):
       let statement: Statement
       do throws(ProtocolError) { statement = try access.statement(message.payload, on: message.topic) } catch {
         return detail("ignored a status: \(error)")
       }
       let answer = Answer(statement: statement, received: .now)
-      var isAwaited = false
-      for index in requests.indices {
-        let updates = requests[index].receive(answer)
-        guard !updates.isEmpty else { continue }
-        isAwaited = true
-        try handle(updates, of: index)
+      newest[statement.step] = answer
+      if answer.statement.answer != nil {
+        proven = way
+        choosePath()
       }
+      let isAwaited = try each { $0.receive(answer) }
       if !isAwaited { try observe?(answer) }
+      try follow?(.statement(statement, isFresh: isAwaited))
     case .connected:
-      isConnected = true
-      detail("connected, as the broker's certificate was checked")
+      way.isConnected = true
+      choosePath()
+      let isLink = way.carrier is LinkCarrier
+      detail(isLink ? "linked by Bluetooth" : "connected, as the broker's certificate was checked")
       if let trace { unsent.forEach(trace) }
       unsent = []
       scheduleLimit()
-    case .disconnected(let error):
-      guard !requests.isEmpty else { throw error }
-      for index in requests.indices { try handle(requests[index].disconnect(error), of: index) }
-    case .acknowledged, nil: break
+    case .lost(let error): try lose(way, error)
+    case nil: break
     }
+  }
+
+  /// A way is lost. The requests go on by another: no command is sent again, the vehicle is asked what became of it. A
+  /// link that was there is tried once more, because a rider who walks away comes back.
+  private func lose(_ way: Way, _ error: any Failure) throws {
+    let wasProven = proven === way
+    drop(way, error)
+    let isWanted = requests.isEmpty || (requests + others).contains { !$0.request.hasEnded }
+    let wasLinked = way.carrier is LinkCarrier && way.isConnected
+    if ways.isEmpty, isWanted, linkTries < (wasLinked ? 2 : 1) { try tryLink() }
+    if ways.isEmpty {
+      let error = reason ?? error
+      guard !requests.isEmpty || !others.isEmpty || follow != nil else { throw error }
+      try each { $0.disconnect(error) }
+      try follow?(.lost)
+    } else if wasProven || !ways.contains(where: \.isConnected) {
+      try each { $0.goOn(without: error, at: .now) }
+    }
+  }
+
+  private func drop(_ way: Way, _ error: any Failure) {
+    detail("\(way.carrier.name): \(error)")
+    way.registration?.cancel()
+    ways.removeAll { $0 === way }
+    if way.carrier is LinkCarrier { losses.link = error } else { losses.network = error }
+    if proven === way { proven = nil }
+    choosePath()
+    // Its thread may be at work: not while it calls.
+    loop.schedule(at: .now) { way.carrier.close() }
+  }
+
+  /// No way has taken a command: those that are lost have not said so yet. A link is tried, if none was.
+  private func sendOtherwise(_ command: SealedCommand, of request: StepRequest) throws -> Bool {
+    for way in ways {
+      while let event = try way.carrier.next() {
+        guard case .lost(let error) = event else { continue }
+        drop(way, error)
+        break
+      }
+    }
+    if ways.isEmpty, linkTries == 0 {
+      try tryLink()
+      // What the others have asked is lost as well.
+      if requests.count + others.count > 1 {
+        loop.schedule(at: .now) { [unowned self] in try each { $0.askOtherwise(at: .now) } }
+      }
+    }
+    return send(command, of: request)
   }
 
   /// Ends the present requests, as a signal does.
   package func interrupt() throws {
-    guard !requests.isEmpty else { throw RiderError.interrupted }
-    for index in requests.indices { try handle(requests[index].interrupt(), of: index) }
+    guard !requests.isEmpty || !others.isEmpty else { throw RiderError.interrupted }
+    try each { $0.interrupt() }
   }
 
-  private func handle(_ updates: [StepRequest.Update], of index: Int) throws {
-    let step = requests[index].step
+  private func handle(_ updates: [StepRequest.Update], of one: Running) throws {
+    let step = one.request.step
     for update in updates {
       switch update {
-      case .send(let topic, let payload):
+      case .send(let command):
         if let trace {
-          let line = "> \(topic) \(String(decoding: payload, as: UTF8.self))"
+          let line = "> \(access.topic.setPosition(step)) \(command.text)"
           isConnected ? trace(line) : unsent.append(line)
         }
-        guard connection.publish(topic: topic, payload: payload, retain: false) != nil else {
+        guard try send(command, of: one.request) || sendOtherwise(command, of: one.request) else {
           let error = reasonOfLoss()
-          try handle(requests[index].failToSend(error), of: index)
-          for other in requests.indices { try handle(requests[other].disconnect(error), of: other) }
+          try handle(one.request.failToSend(error), of: one)
+          try each { $0.disconnect(error) }
           return
         }
-      case .done(let statement): results[step] = .success(statement)
-      case .failed(let error): results[step] = .failure(error)
+      case .done(let statement): note(.success(statement), of: one)
+      case .failed(let error): note(.failure(error), of: one)
       case .answered, .call, .heard, .commanded, .moving: break
       }
-      try tell(step, update)
+      try one.tell(step, update)
     }
     scheduleLimit()
     if isWaiting, areDone { loop.stop() }
+  }
+
+  /// Sends a question or a stop by every way, because it can move nothing, and another command by the way that has
+  /// brought the answer.
+  private func send(_ command: SealedCommand, of request: StepRequest) -> Bool {
+    let mayGoTwice = if case .stop = request.goal { true } else { request.isAsking }
+    let chosen = mayGoTwice ? ways : [proven ?? ways.first { $0.isConnected } ?? ways.first].compactMap(\.self)
+    return chosen.map { $0.carrier.send(command, to: request.step) }.contains(true)
+  }
+
+  private func note(_ result: Result<Statement, RiderError>, of one: Running) {
+    if requests.contains(where: { $0 === one }) { results[one.request.step] = result }
   }
 
   /// Sets the timer to the earliest limit of a request. The connection's own patience ends at about the same time, and
   /// its error says how far the connection came.
   private func scheduleLimit() {
     timer?.cancel()
-    guard let limit = requests.filter({ !$0.hasEnded }).map(\.limit).min() else { return }
+    guard let limit = (requests + others).map(\.request).filter({ !$0.hasEnded }).map(\.limit).min() else { return }
     timer = loop.schedule(at: isConnected ? limit : limit + .seconds(1)) { [unowned self] in
-      for index in requests.indices {
-        try handle(
-          isConnected
-            ? requests[index].advance(to: .now)
-            : requests[index].disconnect(MQTTError.timedOut(access.broker, .greeting)),
-          of: index)
-      }
+      let isConnected = isConnected
+      var loss: any Failure = MQTTError.timedOut(access.broker, .greeting)
+      if case .bluetooth = via { loss = LinkError.notHeard }
+      try each { isConnected ? $0.advance(to: .now) : $0.disconnect(loss) }
     }
   }
 
-  /// Why nothing more can be published.
+  /// Why nothing more can be sent.
   private func reasonOfLoss() -> any Failure {
-    while let event = try? connection.next(until: .now) {
-      if case .disconnected(let error) = event { return error }
+    for way in ways {
+      while let event = try? way.carrier.next() { if case .lost(let error) = event { return error } }
     }
-    return MQTTError.lost(access.broker, .established)
+    return reason ?? MQTTError.lost(access.broker, .established)
   }
+}
+
+extension [RiderError] {
+  /// The first that leaves a doubt, else the first.
+  fileprivate var gravest: RiderError? { first { $0.exitStatus == .unconfirmed } ?? first }
 }

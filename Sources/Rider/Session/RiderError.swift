@@ -1,3 +1,4 @@
+import Bluetooth
 public import Domain
 public import Encoding
 
@@ -93,7 +94,8 @@ public enum RiderError: Failure {
     case .noAnswer(false), .notStopped(false):
       return "see whether stepd runs; if stepd runs, ask your operator for new access"
     case .notSent(let reason) where reason.exitStatus == .unavailable:
-      return [reason.hint, "\(command("doctor broker")) looks further"].compactMap(\.self).joined(separator: "; ")
+      let area = reason is LinkError ? "link" : "broker"
+      return [reason.hint, "\(command("doctor \(area)")) looks further"].compactMap(\.self).joined(separator: "; ")
     case .notSent(let reason): return reason.hint
     case .refused(let refusal, _): return refusal.retryCanHelp ? "trying again can help" : nil
     case .mayStillMove: return "look at it, and run \(command("stop")) again"

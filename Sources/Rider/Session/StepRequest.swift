@@ -48,8 +48,8 @@ public struct StepRequest: Sendable {
 
   /// What the caller has to do or to know.
   public enum Update: Sendable {
-    /// Publish this, not retained. If that is not possible, call `failToSend`.
-    case send(topic: String, payload: [UInt8])
+    /// Send this: to `TopicPrefix.setPosition`, not retained, or on a link. If that is not possible, call `failToSend`.
+    case send(SealedCommand)
     /// The vehicle sent the step's status, and the proofs that it accepts from this rider.
     case answered(Answer, PresencePolicy)
     /// The vehicle wants to hear this device. This call replaces the one before.
@@ -79,12 +79,18 @@ public struct StepRequest: Sendable {
   public static let oldestChallenge = Duration.seconds(9)
   /// How long the answer to a later question may take.
   public static let renewalDelay = Duration.seconds(10)
+  /// How often a vehicle is asked what became of a command whose answer is lost.
+  public static let doubtPause = Duration.milliseconds(500)
+  /// How long such a question may take before the next one.
+  public static let doubtDelay = Duration.seconds(3)
 
   private enum Stage: Sendable {
     case asking(Sent)
     /// A challenge is at hand. `question` asks for the next one, if that was already sent.
     case ready(Offer, question: Sent?)
-    case commanding(Sent, target: Command.Move.Target, epoch: [UInt8], isMoving: Bool)
+    case commanding(Sent, Aim, isMoving: Bool)
+    /// The way on which a command went is lost, and the status is asked on another one. `question` is nil in between.
+    case doubting(Sent, Aim, question: Sent?, end: Instant, RiderError.Doubt)
     /// The first question, and every stop that has not been refused.
     case stopping(Sent, [Stop])
     case ended
@@ -97,6 +103,14 @@ public struct StepRequest: Sendable {
     let challenge: Statement.Challenge
     /// The number of the newest statement that says where the device is heard.
     var sequence: Int64
+  }
+
+  /// What a command is for, and until when it can be obeyed.
+  private struct Aim: Sendable {
+    let target: Command.Move.Target
+    let epoch: [UInt8]
+    /// On the controller's clock, milliseconds.
+    let deadline: Int64
   }
 
   /// A stop that was sent, and the run of the controller for which it is valid.
@@ -158,6 +172,67 @@ public struct StepRequest: Sendable {
     return begin()
   }
 
+  /// Whether what is sent now moves nothing, so that it may be sent twice.
+  package var isAsking: Bool {
+    switch stage {
+    case .asking, .ready, .doubting, .ended: true
+    case .commanding, .stopping: false
+    }
+  }
+
+  /// Another way to the vehicle is there: asks or stops again, if an answer is awaited.
+  package mutating func askOtherwise(at now: Instant) -> [Update] {
+    switch stage {
+    case .asking: return begin()
+    case .ready, .commanding, .doubting, .ended: return []
+    case .stopping(let question, let stops):
+      guard let epoch = stops.last?.epoch else { return [] }
+      let (sent, update) = seal(.stop(epoch: epoch))
+      stage = .stopping(question, stops + [Stop(sent: sent, epoch: epoch)])
+      limit = now + Self.stopDelay
+      return [update]
+    }
+  }
+
+  /// The way on which everything was sent is lost, and another one is there or is being looked for. A command that was
+  /// sent is not sent again: the vehicle is asked where the step is, until the command can no longer be obeyed.
+  package mutating func goOn(without reason: any Failure, at now: Instant) -> [Update] {
+    switch stage {
+    case .asking, .stopping: return askOtherwise(at: now)
+    case .ready, .ended: return []
+    case .doubting(let sent, let aim, _, let end, let doubt): return ask(after: sent, aim, at: now, until: end, doubt)
+    case .commanding(let sent, let aim, let isMoving):
+      let end = isMoving ? max(limit, now) : now + .milliseconds(Self.deadline) + Self.delay
+      return ask(after: sent, aim, at: now, until: end, .connection(reason))
+    }
+  }
+
+  private mutating func ask(
+    after sent: Sent, _ aim: Aim, at now: Instant, until end: Instant, _ doubt: RiderError.Doubt
+  ) -> [Update] {
+    let (question, update) = seal(.status)
+    stage = .doubting(sent, aim, question: question, end: end, doubt)
+    limit = min(end, now + Self.doubtDelay)
+    return [update]
+  }
+
+  /// What a statement says about a command whose answer is lost.
+  private mutating func judge(
+    _ answer: Answer, _ sent: Sent, _ aim: Aim, until end: Instant, _ doubt: RiderError.Doubt
+  ) -> [Update] {
+    let statement = answer.statement
+    guard statement.epoch == aim.epoch else { return fail(.unconfirmed(doubt, step: step)) }
+    let isAtTarget = statement.position.rawValue == aim.target.rawValue
+    if statement.phase.isAtRest, statement.phase == .fault || isAtTarget || statement.clock >= aim.deadline {
+      return rest(statement, aim.target)
+    }
+    // It moves, or the command may still arrive.
+    let last = statement.phase.isAtRest ? end : max(end, answer.received + Self.longestMotion)
+    stage = .doubting(sent, aim, question: nil, end: last, doubt)
+    limit = min(last, answer.received + Self.doubtPause)
+    return []
+  }
+
   /// Takes a statement that this vehicle's controller signed. A statement that answers another request changes nothing.
   public mutating func receive(_ answer: Answer) -> [Update] {
     switch stage {
@@ -179,9 +254,19 @@ public struct StepRequest: Sendable {
       case .refused(let refusal): return refuse(refusal)
       case .obeyed, nil: return []
       }
-    case .commanding(let sent, let target, let epoch, let isMoving):
+    case .doubting(let sent, let aim, let question, let end, let doubt):
+      switch outcome(of: answer, to: sent) {
+      case .refused(let refusal) where answer.statement.epoch == aim.epoch: return refuse(refusal)
+      case .obeyed: return judge(answer, sent, aim, until: end, doubt)
+      case .refused, .challenge, nil: break
+      }
+      guard let question, let outcome = outcome(of: answer, to: question) else { return [] }
+      // It does not say where the step is to somebody whose token ended meanwhile.
+      if case .refused = outcome { return fail(.unconfirmed(doubt, step: step)) }
+      return judge(answer, sent, aim, until: end, doubt)
+    case .commanding(let sent, let aim, let isMoving):
       // Another run of the controller cannot obey a command with this run's challenge.
-      guard answer.statement.epoch == epoch else { return [] }
+      guard answer.statement.epoch == aim.epoch else { return [] }
       switch outcome(of: answer, to: sent) {
       case .refused(let refusal): return refuse(refusal)
       case .obeyed: break
@@ -190,11 +275,11 @@ public struct StepRequest: Sendable {
       guard answer.statement.phase.isAtRest else {
         // Reported once: the broker may send copies for as long as it likes.
         if isMoving { return [] }
-        stage = .commanding(sent, target: target, epoch: epoch, isMoving: true)
+        stage = .commanding(sent, aim, isMoving: true)
         limit = answer.received + Self.longestMotion
         return [.moving]
       }
-      return rest(answer.statement, target)
+      return rest(answer.statement, aim.target)
     case .stopping(let question, let stops):
       return stop(answer, question, stops)
     case .ended:
@@ -219,7 +304,7 @@ public struct StepRequest: Sendable {
   public mutating func abandon() {
     switch stage {
     case .asking, .ready: stage = .ended
-    case .commanding, .stopping, .ended: break
+    case .commanding, .doubting, .stopping, .ended: break
     }
   }
 
@@ -227,6 +312,9 @@ public struct StepRequest: Sendable {
   public mutating func advance(to now: Instant) -> [Update] {
     if hasEnded || now < limit { return [] }
     if case .ready(let offer, nil) = stage { return renew(offer, at: now) }
+    if case .doubting(let sent, let aim, _, let end, let doubt) = stage, now < end {
+      return ask(after: sent, aim, at: now, until: end, doubt)
+    }
     if case .stop = goal { return give(up: .timedOut, before: .notStopped(isOffline: isOffline)) }
     return give(up: .timedOut, before: .noAnswer(isOffline: isOffline))
   }
@@ -307,12 +395,13 @@ public struct StepRequest: Sendable {
     _ wanted: (target: Command.Move.Target, sighting: Sighting), _ offer: Offer, at now: Instant
   ) -> [Update] {
     let answer = offer.answer
+    let aim = Aim(
+      target: wanted.target, epoch: answer.statement.epoch, deadline: answer.clock(at: now) + Self.deadline)
     let move = Command.Move(
-      target: wanted.target, epoch: answer.statement.epoch, challenge: offer.challenge.bytes,
-      deadline: answer.clock(at: now) + Self.deadline, proof: wanted.sighting.proof,
-      proofTime: answer.clock(at: wanted.sighting.found))
+      target: aim.target, epoch: aim.epoch, challenge: offer.challenge.bytes, deadline: aim.deadline,
+      proof: wanted.sighting.proof, proofTime: answer.clock(at: wanted.sighting.found))
     let (sent, update) = seal(.move(move))
-    stage = .commanding(sent, target: wanted.target, epoch: answer.statement.epoch, isMoving: false)
+    stage = .commanding(sent, aim, isMoving: false)
     limit = now + .milliseconds(Self.deadline) + Self.delay
     return [update, .commanded]
   }
@@ -362,16 +451,23 @@ public struct StepRequest: Sendable {
   ///
   /// - Parameter error: the error if no command was sent.
   private mutating func give(up doubt: RiderError.Doubt, before error: RiderError) -> [Update] {
-    switch stage {
-    case .asking, .ready: fail(error)
-    case .commanding: fail(.unconfirmed(doubt, step: step))
-    case .stopping: fail(.mayStillMove(doubt, step: step))
-    case .ended: []
+    switch (stage, doubt) {
+    case (.asking, _), (.ready, _): fail(error)
+    // The first reason says more than the end of a later question.
+    case (.doubting(_, _, _, _, let first), .timedOut), (.doubting(_, _, _, _, let first), .connection):
+      fail(.unconfirmed(first, step: step))
+    case (.commanding, _), (.doubting, _): fail(.unconfirmed(doubt, step: step))
+    case (.stopping, _): fail(.mayStillMove(doubt, step: step))
+    case (.ended, _): []
     }
   }
 
   private mutating func refuse(_ refusal: Refusal) -> [Update] {
-    let isOfCommand = if case .commanding = stage { true } else { false }
+    let isOfCommand =
+      switch stage {
+      case .commanding, .doubting: true
+      case .asking, .ready, .stopping, .ended: false
+      }
     return fail(.refused(refusal, of: isOfCommand ? presented?.sighting.proof : nil))
   }
 
@@ -385,10 +481,7 @@ public struct StepRequest: Sendable {
     let command = Command(
       vehicle: access.vehicle.uuid, step: step, request: request, token: access.tokenText, asksAbout: isExamined)
     let sealed = command.sealed(by: access.device, to: access.encryptionKey)
-    return (
-      Sent(sealed, nonce: command.nonce),
-      .send(topic: access.topic.setPosition(step), payload: sealed.bytes)
-    )
+    return (Sent(sealed, nonce: command.nonce), .send(sealed))
   }
 }
 

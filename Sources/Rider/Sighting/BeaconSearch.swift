@@ -13,6 +13,8 @@ package struct BeaconSearch: StepSearch {
   let limit: Double?
   /// Whether it continues beyond the limit while the rider is located: see `end`.
   let goesOnAtStep: Bool
+  /// How many times faster than its own time a recording is played; nil for as fast as it can be read.
+  let speed: Double?
   /// The path of a new file that records what is heard.
   let recording: String?
   /// Gets what the radio hears, byte by byte; nil if it is not wanted.
@@ -27,13 +29,15 @@ package struct BeaconSearch: StepSearch {
 
   package init(
     _ vehicle: Vehicle, radio: RadioSpec, limit: Double?, goesOnAtStep: Bool = false, interval: Double = 0.5,
-    recording: String? = nil, trace: Trace? = nil
+    speed: Double? = nil, recording: String? = nil, trace: Trace? = nil
   ) {
     self.vehicle = vehicle
     self.radio = radio
     self.interval = interval
     self.limit = limit
     self.goesOnAtStep = goesOnAtStep
+    // A program that writes to a pipe sets the pace.
+    self.speed = radio.isReplay ? speed : nil
     self.recording = recording
     self.trace = trace
   }
@@ -70,7 +74,8 @@ package struct BeaconSearch: StepSearch {
     _ body: (Location, _ delay: Double) throws -> Bool
   ) throws {
     let opened = try radio.open(interruption: interruption, tell: tell, trace: trace)
-    let radio = try recording.map { path throws(RadioError) in try RecordingRadio(opened, to: path) } ?? opened
+    let played = speed.map { PacedRadio(opened, speed: $0, interruption) } ?? opened
+    let radio = try recording.map { path throws(RadioError) in try RecordingRadio(played, to: path) } ?? played
     defer { radio.close() }
     var locator = Locator(steps: vehicle.steps)
     // The reading of the radio's clock at elapsed time zero. A jump of the clock moves it too, so the elapsed time
@@ -96,9 +101,10 @@ package struct BeaconSearch: StepSearch {
         }
         newest = advertisement.time
         isUndecided = true
-        guard let beacon = advertisement.iBeacon, beacon.uuid == vehicle.uuid else { continue }
-        lastHeard = newest.seconds(since: base)
-        locator.hear(beacon, rssi: advertisement.rssi, at: lastHeard)
+        for beacon in advertisement.iBeacons where beacon.uuid == vehicle.uuid {
+          lastHeard = newest.seconds(since: base)
+          locator.hear(beacon, from: advertisement.address, rssi: advertisement.rssi, at: lastHeard)
+        }
       case .deadline(let now):
         last = locator.decide(at: elapsed)
         guard try body(last, now.seconds(since: deadline)) else { return }
@@ -116,8 +122,4 @@ package struct BeaconSearch: StepSearch {
       }
     }
   }
-}
-
-extension RadioSpec {
-  package var isCapture: Bool { if case .btsnoop = self { true } else { false } }
 }

@@ -21,9 +21,9 @@ package struct Presence: Sendable {
   private let side: Side?
   private var policies: [StepID: PresencePolicy] = [:]
   /// Where the vehicle says that it hears this device. It is a sighting by itself, and a part of other proofs.
-  private var heard: Sighting?
-  /// In the order in which they were found. For a live radio only the last decision counts. For a recording every
-  /// decision counts: it is read in a moment, and the vehicle's answer may come after its end.
+  private var hearing: Sighting?
+  /// In the order in which they were found. For a live radio only the last decision counts. For a recording that
+  /// is read at once every decision counts: the vehicle's answer may come after its end.
   private var sightings: [Sighting] = []
 
   package init(side: Side?) { self.side = side }
@@ -31,24 +31,24 @@ package struct Presence: Sendable {
   /// Whether the vehicle has told its policy for any step.
   package var isAnswered: Bool { policies.count > 0 }
 
-  /// Takes the vehicle's policy for a step.
-  package mutating func take(_ policy: PresencePolicy, at step: StepID) { policies[step] = policy }
+  /// The vehicle has told its policy for a step.
+  package mutating func learned(_ policy: PresencePolicy, of step: StepID) { policies[step] = policy }
 
-  /// Takes a tag or a code that was read.
-  package mutating func take(_ sighting: Sighting) { sightings.append(sighting) }
+  /// A tag or a code was read.
+  package mutating func found(_ sighting: Sighting) { sightings.append(sighting) }
 
-  /// Takes a decision of a radio.
+  /// A radio has decided.
   ///
   /// - Parameters:
   ///   - sighting: nil if the rider is not located.
-  ///   - isReplay: whether the radio plays a recording.
-  package mutating func take(decision sighting: Sighting?, isReplay: Bool) {
+  ///   - isReplay: whether the radio is a recording that is read at once.
+  package mutating func decided(_ sighting: Sighting?, isReplay: Bool) {
     if !isReplay { sightings.removeAll { $0.method == .beacon } }
     if let sighting { sightings.append(sighting) }
   }
 
-  /// Takes the step in whose reach the vehicle hears this device; nil if there is none.
-  package mutating func take(heard sighting: Sighting?) { heard = sighting }
+  /// The vehicle hears this device at a step, or at none: nil.
+  package mutating func heard(_ sighting: Sighting?) { hearing = sighting }
 
   /// Whether the sighting would be enough if the vehicle heard this device.
   package func awaitsHearing(_ shortfall: Shortfall, at step: StepID) -> Bool {
@@ -71,16 +71,16 @@ package struct Presence: Sendable {
 
   /// Where the vehicle hears this device, unless that counts only together with another proof.
   private var alone: [Sighting] {
-    guard let heard, !policies.values.contains(where: \.needsHearing) else { return [] }
-    return [heard]
+    guard let hearing, !policies.values.contains(where: \.needsHearing) else { return [] }
+    return [hearing]
   }
 
   private func verdict(on sighting: Sighting) -> Verdict {
     if let side, side != sighting.step.side { return .lacks(sighting, .otherSide) }
     guard let policy = policies[sighting.step.id] else { return .asks(sighting) }
     if let shortfall = policy.shortfall(of: sighting.proof) { return .lacks(sighting, shortfall) }
-    guard policy.needsHearing, heard?.step != sighting.step else { return .suffices(sighting) }
-    return .lacks(sighting, .notHeard(at: heard?.step.id))
+    guard policy.needsHearing, hearing?.step != sighting.step else { return .suffices(sighting) }
+    return .lacks(sighting, .notHeard(at: hearing?.step.id))
   }
 }
 

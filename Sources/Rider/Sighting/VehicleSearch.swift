@@ -31,11 +31,12 @@ package struct VehicleSearch {
     var heard: Set<UUID> = []
     var end = UnixTime(microseconds: radio.start.microseconds + Int64(limit * 1e6))
     while case .heard(let advertisement) = try radio.next(until: end), heard.count < vehicles.count {
-      guard let uuid = advertisement.iBeacon?.uuid, vehicles.contains(uuid) else { continue }
-      if heard.isEmpty {
-        end = min(end, UnixTime(microseconds: advertisement.time.microseconds + Int64(Self.further * 1e6)))
+      for uuid in advertisement.iBeacons.map(\.uuid) where vehicles.contains(uuid) {
+        if heard.isEmpty {
+          end = min(end, UnixTime(microseconds: advertisement.time.microseconds + Int64(Self.further * 1e6)))
+        }
+        heard.insert(uuid)
       }
-      heard.insert(uuid)
     }
     return heard
   }

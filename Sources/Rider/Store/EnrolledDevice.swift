@@ -26,18 +26,25 @@ package struct EnrolledDevice: Sendable {
     path = "\(user)/\(Self.folder)"
   }
 
-  /// Makes the keys that do not exist.
+  /// Makes the keys that do not exist. Of several programs that do so at once, one makes them, and all use them.
   ///
-  /// - Parameter passphrase: protects the device's key; nil if only the file mode protects it.
+  /// - Parameter passphrase: protects the device's key; nil if only the file mode protects it. It is called before
+  ///   anything is made, and only if the device's key seems to be missing.
   /// - Returns: whether the device's key is new.
   package func prepare(passphrase: () throws -> [UInt8]? = { nil }) throws -> Bool {
-    if Files.exists(path) { return try replaceLost(passphrase) }
-    let deviceKey = try Self.content(of: SigningKey(), passphrase())
+    if Files.exists(keyPath), Files.exists(certificateKeyPath) { return false }
+    // A person may be asked here, so another program must not have to wait meanwhile.
+    let passphrase = Files.exists(keyPath) ? nil : try passphrase()
+    return try FolderLock.during(Files.parent(of: path)) {
+      Files.exists(path) ? try replaceLost(passphrase) : try makeKeys(passphrase)
+    }
+  }
+
+  private func makeKeys(_ passphrase: [UInt8]?) throws -> Bool {
+    let deviceKey = try Self.content(of: SigningKey(), passphrase)
     let certificateKey = try about(path) { try PrivateKey().pem() }
-    let parent = Files.parent(of: path)
-    try Files.createFolder(parent, mode: 0o700)
     // Left by an interrupted run, and useless.
-    let new = "\(parent)/.\(Self.folder).new"
+    let new = "\(Files.parent(of: path))/.\(Self.folder).new"
     try StagingFolder.remove(new)
     let staging = try StagingFolder(new)
     try staging.write(NewFile(Self.deviceKey, deviceKey, isPrivate: true))
@@ -47,14 +54,15 @@ package struct EnrolledDevice: Sendable {
     return true
   }
 
-  /// Makes a lost key anew. Otherwise a device that has lost one could never enroll again.
-  private func replaceLost(_ passphrase: () throws -> [UInt8]?) throws -> Bool {
+  /// Makes a lost key anew. Otherwise a device that has lost one could never enroll again. A run that is cut off leaves
+  /// no half of a key, which would have the same effect.
+  private func replaceLost(_ passphrase: [UInt8]?) throws -> Bool {
     if !Files.exists(certificateKeyPath) {
       let pem = try about(certificateKeyPath) { try PrivateKey().pem() }
-      try Files.create(certificateKeyPath, with: pem, mode: 0o600)
+      try Files.replace(certificateKeyPath, with: pem, mode: 0o600)
     }
     guard !Files.exists(keyPath) else { return false }
-    try Files.create(keyPath, with: Self.content(of: SigningKey(), passphrase()), mode: 0o600)
+    try Files.replace(keyPath, with: Self.content(of: SigningKey(), passphrase), mode: 0o600)
     return true
   }
 
@@ -64,8 +72,10 @@ package struct EnrolledDevice: Sendable {
 
   /// Protects the device's key by another passphrase, or only by its file mode. The key stays the same.
   package func protect(by passphrase: [UInt8]?, unlock: KeyFile.Unlock?) throws {
-    let key = try signingKey(unlock: unlock)
-    try Files.rewrite(keyPath, with: Self.content(of: key, passphrase))
+    try FolderLock.during(Files.parent(of: path)) {
+      let key = try signingKey(unlock: unlock)
+      try Files.rewrite(keyPath, with: Self.content(of: key, passphrase))
+    }
   }
 
   /// The request to an operator. It is valid for any vehicle, any number of times.
@@ -109,7 +119,10 @@ package struct EnrolledDevice: Sendable {
   /// Needs no passphrase.
   package func verificationKey() throws -> VerificationKey { try KeyFile.verificationKey(keyPath) }
 
-  private var keyPath: String { "\(path)/\(Self.deviceKey)" }
+  /// Whether the device had a key, and has it no longer.
+  package var hasLostKey: Bool { Files.exists(path) && !Files.exists(keyPath) }
+
+  var keyPath: String { "\(path)/\(Self.deviceKey)" }
 
   private var certificateKeyPath: String { "\(path)/\(Self.certificateKey)" }
 
@@ -134,6 +147,7 @@ package struct EnrolledDevice: Sendable {
       let certificate = try Certificate(der: access.certificate)
       if try certificate.publicKey() != identity?.publicKey { try certificate.require(isFor: privateKey()) }
       let authority = try Certificate(der: access.vehicle.authority)
+      try authority.requireAuthority()
       try certificate.require(isFrom: authority)
       return (try certificate.pem(), try authority.pem())
     }

@@ -23,9 +23,18 @@ package struct ImportedVehicle: Sendable {
   /// Whether the holder of `operatorKey` has signed it, rather than only being named in it.
   package var isSigned: Bool { issued != nil }
 
+  /// Whether it is from the operator with that key: it names the key, or a key that this one vouches for.
+  func isVouched(by known: VerificationKey) -> Bool {
+    operatorKey == known || access?.isVouched(by: known) == true
+  }
+
   /// From a vehicle's code, verified by `operatorKey`.
   package init(_ code: VehicleCode, signedBy operatorKey: VerificationKey) throws {
-    let authority = try about("the code's certificate") { try Certificate(der: code.authority).pem() }
+    let authority = try about("the code's certificate") {
+      let authority = try Certificate(der: code.authority)
+      try authority.requireAuthority()
+      return try authority.pem()
+    }
     self.init(code, signedBy: operatorKey, authority: authority)
   }
 
@@ -49,6 +58,7 @@ package struct ImportedVehicle: Sendable {
   package init(
     _ access: AccessFile, on device: EnrolledDevice, _ identity: EnrolledDevice.Identity? = nil
   ) throws {
+    try about("the access file's notice") { try access.checkNotice() }
     let (certificate, authority) = try device.check(access, identity)
     var vehicle = ImportedVehicle(access.vehicle, signedBy: access.operatorKey, authority: authority)
     vehicle.files += [
@@ -71,7 +81,7 @@ package struct ImportedVehicle: Sendable {
     for name in file.fileNames { try Self.check(name, isWithin: Files.parent(of: path)) }
     var files: [NewFile] = []
     if let authority = file.broker?.tls?.authority {
-      files.append(NewFile(RiderPaths.authorityCertificate, try Self.certificate(authority)))
+      files.append(NewFile(RiderPaths.authorityCertificate, try Self.certificate(authority, isAuthority: true)))
       file.broker?.tls?.authority = RiderPaths.authorityCertificate
     }
     if let identity = file.broker?.tls?.identity {
@@ -130,9 +140,13 @@ package struct ImportedVehicle: Sendable {
   }
 
   /// Checked, because everyone may read the copy: a vehicle file could name any of the user's files as a certificate.
-  private static func certificate(_ path: String) throws -> [UInt8] {
+  private static func certificate(_ path: String, isAuthority: Bool = false) throws -> [UInt8] {
     let pem = try read(path)
-    _ = try about(path) { try Certificate(pem: pem).end() }
+    try about(path) {
+      let certificate = try Certificate(pem: pem)
+      _ = try certificate.end()
+      if isAuthority { try certificate.requireAuthority() }
+    }
     return pem
   }
 

@@ -8,6 +8,8 @@ package enum StoreError: Failure, Equatable {
   case noHome
   /// This device has no key yet.
   case notEnrolled
+  /// The private key at that path is not there.
+  case lostKey(String)
   /// The access file is for another device.
   case otherDevice(asked: Thumbprint, own: Thumbprint)
   /// The new access file was made before the installed one.
@@ -23,6 +25,8 @@ package enum StoreError: Failure, Equatable {
   case nameTaken(String, String)
   /// The user already has the vehicle under that name, from the file at that path.
   case knownAs(String, String)
+  /// The vehicle in that file is for all users of this computer.
+  case notOwn(String)
   /// A name that no folder can have.
   case unusableVehicleName(String)
   /// The vehicle's file has no folder of its own.
@@ -33,10 +37,11 @@ package enum StoreError: Failure, Equatable {
   package var exitStatus: ExitStatus {
     switch self {
     case .noHome: .configuration
-    case .notEnrolled: .noInput
+    case .notEnrolled, .lostKey: .noInput
     case .otherDevice, .older, .otherOperator, .notSigned, .outdated, .outside: .badData
     case .nameTaken, .knownAs, .unusableVehicleName: .usage
     case .looseFile: .failure
+    case .notOwn: .noPermission
     }
   }
 
@@ -44,6 +49,7 @@ package enum StoreError: Failure, Equatable {
     switch self {
     case .noHome: "no folder for stepctl's files: HOME is not set"
     case .notEnrolled: "this computer has no device key"
+    case .lostKey(let path): "cannot open \(path): No such file or directory"
     case .otherDevice(let asked, let own):
       "this access is for the device \(asked.grouped), but this device is \(own.grouped)"
     case .older(let path): "this access is older than the one in \(path)"
@@ -57,6 +63,7 @@ package enum StoreError: Failure, Equatable {
       "an old code: \(path) has a newer \(changes.joined(separator: ", ")); ask the operator for the current code"
     case .nameTaken(let name, let path): "\(path) is another vehicle named \(name); use --name to choose another name"
     case .knownAs(let name, let path): "this vehicle is already known as \(name): \(path)"
+    case .notOwn(let path): "\(path) is for all users of this computer"
     case .unusableVehicleName(let name):
       "--name \"\(name)\": a name has 1 to 64 letters, digits, \".\", \"-\" and \"_\"; it starts with no \".\" and ends with no \".toml\""
     case .looseFile(let path):
@@ -70,7 +77,10 @@ package enum StoreError: Failure, Equatable {
     switch self {
     case .noHome: "set HOME, or XDG_CONFIG_HOME"
     case .notEnrolled: "run `stepctl enroll`, and give your operator what it prints"
+    case .lostKey:
+      "this device's key is lost: enroll again (`stepctl enroll --output request`), and tell your operator"
     case .otherDevice: "import it on the device that asked, or give your operator what `stepctl enroll` prints here"
+    case .notOwn: "whoever administers this computer can remove it"
     case .older: "ask your operator for the current one"
     case .otherOperator, .notSigned, .outdated, .nameTaken, .knownAs, .unusableVehicleName, .looseFile, .outside: nil
     }

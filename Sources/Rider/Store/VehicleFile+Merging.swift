@@ -4,13 +4,6 @@ import MQTT
 import StepProtocol
 
 extension VehicleFile {
-  /// The files that it names.
-  var fileNames: Set<String> {
-    let (tls, identity) = (broker?.tls, broker?.tls?.identity)
-    return Set(
-      [tls?.authority, identity?.certificate, identity?.key, rider?.deviceKey, rider?.token].compactMap { $0 })
-  }
-
   /// This vehicle file with the user's own data from the known one: identity, measurements, and trusted operator.
   func keeping(_ known: VehicleFile) -> VehicleFile {
     var file = self

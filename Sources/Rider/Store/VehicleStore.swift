@@ -20,10 +20,18 @@ package struct VehicleStore: Sendable {
     package let path: String
     /// The vehicle as this user knows it.
     package let known: VehicleFile?
+    /// The name of another known vehicle of the same operator, if the operator has signed this one.
+    package let sibling: String?
 
     /// The changes, in words for people.
     package func changes(by vehicle: ImportedVehicle) -> [String] {
       known.map { vehicle.changes(of: $0) + vehicle.accessChanges(of: $0) } ?? []
+    }
+
+    /// Whether the vehicle brings nothing new, not even another operator's key: then there is nothing to trust.
+    package func isUnchanged(by vehicle: ImportedVehicle) -> Bool {
+      guard let known, vehicle.operatorKey == nil || vehicle.operatorKey == known.operatorKey else { return false }
+      return changes(by: vehicle).isEmpty
     }
 
     package var vehicleFile: String { "\(path)/\(RiderPaths.vehicle)" }
@@ -41,10 +49,17 @@ package struct VehicleStore: Sendable {
     let entries = try folders.vehicles()
     var same: Set<String> = []
     var known: (name: String, file: VehicleFile)?
+    var sibling: String?
     for entry in entries {
       // An unreadable file could be this vehicle's, whose operator must not be forgotten.
       let file = try VehicleFile(reading: entry.path)
-      guard file.vehicle.uuid == uuid else { continue }
+      guard file.vehicle.uuid == uuid else {
+        // Anyone can name a public key, so naming it proves nothing.
+        if sibling == nil, vehicle.isSigned, let pinned = file.operatorKey, vehicle.isVouched(by: pinned) {
+          sibling = file.vehicle.name
+        }
+        continue
+      }
       try check(vehicle, against: file, in: Self.folder(of: entry) ?? entry.path)
       same.insert(entry.name)
       if known == nil, entry.path.hasPrefix("\(user)/") { known = (entry.name, file) }
@@ -55,17 +70,30 @@ package struct VehicleStore: Sendable {
         throw StoreError.looseFile(known.file.path)
       }
       guard wanted == nil || wanted == known.name else { throw StoreError.knownAs(known.name, known.file.path) }
-      return Place(path: folder, known: known.file)
+      return Place(path: folder, known: known.file, sibling: sibling)
     }
     let free = wanted ?? Self.name(of: vehicle.vehicleFile.vehicle)
     if !same.contains(free), let other = entries.first(where: { $0.name == free }) {
       throw StoreError.nameTaken(free, other.path)
     }
-    return Place(path: "\(user)/vehicles/\(free)", known: nil)
+    return Place(path: "\(user)/vehicles/\(free)", known: nil, sibling: sibling)
   }
 
-  /// Installs a vehicle at its place, in one step. Keeps the user's own data there.
-  package func install(_ vehicle: ImportedVehicle, at place: Place) throws {
+  /// Finds a vehicle's place, and installs the vehicle there in one step. Keeps the user's own data there.
+  ///
+  /// Of several programs that do so at once, each one finds what the one before it has installed.
+  ///
+  /// - Throws: like `place(for:as:)`.
+  package func install(_ vehicle: ImportedVehicle, as name: String? = nil) throws -> Place {
+    guard let user = folders.user else { throw StoreError.noHome }
+    return try FolderLock.during(user) {
+      let place = try place(for: vehicle, as: name)
+      try install(vehicle, at: place)
+      return place
+    }
+  }
+
+  private func install(_ vehicle: ImportedVehicle, at place: Place) throws {
     if let known = place.known {
       try update(known, by: vehicle, at: place)
     } else {
@@ -80,6 +108,23 @@ package struct VehicleStore: Sendable {
       try staging.synchronize()
       try staging.become(place.path)
     }
+  }
+
+  /// Removes a vehicle of this user, with the files in its folder.
+  ///
+  /// - Throws: `notOwn` for a vehicle of the system.
+  package func forget(_ entry: (name: String, path: String)) throws {
+    guard let user = folders.user, entry.path.hasPrefix("\(user)/") else { throw StoreError.notOwn(entry.path) }
+    guard let folder = Self.folder(of: entry) else {
+      try StagingFolder.remove(entry.path)
+      return try Files.synchronizeFolder(of: entry.path)
+    }
+    // An interrupted run leaves no half of a vehicle.
+    let gone = "\(Files.parent(of: folder))/.\(entry.name).gone"
+    try StagingFolder.remove(gone)
+    try StagingFolder.move(folder, to: gone)
+    try StagingFolder.remove(gone)
+    try Files.synchronizeFolder(of: gone)
   }
 
   // MARK: -
@@ -129,7 +174,7 @@ package struct VehicleStore: Sendable {
   ) throws {
     guard let pinned = known.operatorKey else { return }
     let key = vehicle.operatorKey
-    guard pinned == key || vehicle.access?.isVouched(by: pinned) == true else {
+    guard vehicle.isVouched(by: pinned) else {
       throw StoreError.otherOperator(known.path, place: place, found: key?.thumbprint)
     }
     if let token = vehicle.access?.token, let rider = known.rider,
@@ -147,8 +192,8 @@ package struct VehicleStore: Sendable {
 
   /// Letters and digits, with a hyphen for anything in between: `Rolling Chassis` becomes `rolling-chassis`.
   private static func name(of vehicle: Vehicle) -> String {
-    let words = vehicle.name.lowercased().split { !($0.isASCII && ($0.isLetter || $0.isNumber)) }
-    return words.isEmpty ? String(vehicle.uuid.description.prefix(8)) : String(words.joined(separator: "-").prefix(64))
+    let name = Vehicle.typable(vehicle.name)
+    return name.isEmpty ? String(vehicle.uuid.description.prefix(8)) : String(name.prefix(64))
   }
 
   private static func checked(_ name: String) throws(StoreError) -> String {

@@ -13,9 +13,10 @@ extension Controller {
     case .unauthenticated(let error):
       log(.unauthenticated(step.id, error))
     case .malformed(_, let token, let nonce):
-      refuse(Sender(digest, on: step, nonce: nonce, token), Refusal(.malformed))
+      refuse(Sender(digest, on: step, nonce: nonce, token, from: request.origin), Refusal(.malformed))
     case .command(let command, let token, let key):
-      let sender = Sender(digest, on: step, nonce: command.nonce, token, asking: command.request)
+      let sender = Sender(
+        digest, on: step, nonce: command.nonce, token, asking: command.request, from: request.origin)
       if let (code, cause) = objection(to: command, sender, token, isRetained: request.isRetained) {
         return refuse(sender, Refusal(code), cause)
       }
@@ -33,7 +34,9 @@ extension Controller {
         let wanted = MotionRequest(move, by: sender)
         let clock = now.clock
         let place = hearing?.place(of: sender.device, at: clock)
-        switch proofs.judge(move, for: step, by: sender.device, heard: place, counters: journal.counters, at: now) {
+        switch proofs.judge(
+          move, for: step, by: sender.device, heard: place, on: sender.origin, counters: journal.counters, at: now)
+        {
         case .refused(let code, let cause): refuse(sender, Refusal(code), cause)
         case .accepted(nil): accept(wanted)
         // Checked before the tag's reading is used up, so that the rider can send the same reading again.
@@ -66,8 +69,11 @@ extension Controller {
     guard command.vehicle == vehicle.uuid else { return (.wrongVehicle, .commandVehicle) }
     guard command.step == sender.step else { return (.wrongStep, .otherTopic) }
     guard token.steps.contains(sender.step) else { return (.wrongStep, .notInToken) }
-    if now.wall + Controller.leeway < token.notBefore { return (.tokenNotYetValid, nil) }
-    if now.wall >= token.expires { return (.tokenExpired, nil) }
+    switch token.validity.state(at: now.wall, leeway: Controller.leeway) {
+    case .notYet: return (.tokenNotYetValid, nil)
+    case .over: return (.tokenExpired, nil)
+    case .now: break
+    }
     if notice?.revokes(token) == true { return (.tokenRevoked, nil) }
     return staleness.map { ($0, nil) }
   }
@@ -107,7 +113,7 @@ extension Controller {
       let condition = condition(of: step)
     else { return }
     // Writing the tag's reading took time: a stop or a newer command may have come meanwhile.
-    guard session.stands(move) else { return refuse(sender, Refusal(.expired)) }
+    guard session.stands(move, by: sender.device, for: step) else { return refuse(sender, Refusal(.expired)) }
     if let code = lapse(of: request) { return refuse(sender, Refusal(code)) }
     switch state.activity {
     case .committing, .preparing:

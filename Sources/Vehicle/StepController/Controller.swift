@@ -54,11 +54,13 @@ package struct Controller {
     case watch(WatchedRoad)
   }
 
-  /// A payload to be published on a step's `status`.
+  /// A payload to be published on a step's `status`, or to be sent on a link.
   package struct Publication: Sendable, Equatable {
     package let step: StepID
     package let payload: [UInt8]
     package let retain: Bool
+    /// Whom it answers; nil for what goes to the broker.
+    package let origin: LinkOrigin?
   }
 
   /// The controller's private keys, and the public key of the token issuer.
@@ -220,7 +222,8 @@ package struct Controller {
     readings = Readings(inputs)
     self.hearing = hearing
     proofs = ProofCheck(vehicle: vehicle, policy: policy, secrets: secrets)
-    session = Session(epoch: epoch, used: journal.entries.values.compactMap(\.challenge))
+    session = Session(
+      epoch: epoch, steps: vehicle.steps.map(\.id), used: journal.entries.values.compactMap(\.challenge))
     now = ControllerTime(clock: 0, wall: 0)
     for step in vehicle.steps {
       let entry = journal.entries[step.id] ?? .lost
@@ -293,11 +296,13 @@ package struct Controller {
   }
 
   mutating func answer(_ sender: Sender, _ outcome: Statement.Outcome) {
-    publish(sender.step, .init(command: sender.command, nonce: sender.nonce, outcome: outcome))
+    publish(sender.step, .init(command: sender.command, nonce: sender.nonce, outcome: outcome), to: sender.origin)
   }
 
   /// Publishes a step's state. A change of state is retained for later subscribers; an answer is for one rider, now.
-  mutating func publish(_ step: StepID, _ answer: Statement.Answer? = nil) {
+  ///
+  /// - Parameter origin: who asked, if not by the broker.
+  mutating func publish(_ step: StepID, _ answer: Statement.Answer? = nil, to origin: LinkOrigin? = nil) {
     guard let condition = condition(of: step) else { return }
     if answer == nil { steps[step]?.published = condition }
     sequence += 1
@@ -305,7 +310,9 @@ package struct Controller {
       vehicle: vehicle.uuid, step: step, position: condition.position, phase: condition.phase, fault: condition.fault,
       sequence: sequence, epoch: session.epoch, clock: now.clock, answer: answer)
     effects.append(
-      .publish(Publication(step: step, payload: statement.payload(signedBy: keys.signing), retain: answer == nil)))
+      .publish(
+        Publication(
+          step: step, payload: statement.payload(signedBy: keys.signing), retain: answer == nil, origin: origin)))
   }
 
   /// The state of a step. At rest, the inputs override what its last motion left behind.

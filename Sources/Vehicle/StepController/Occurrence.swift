@@ -26,6 +26,8 @@ package enum RefusalCause: String, Sendable {
   case forgedTag = "forged_tag"
   /// The dynamic tag's reading was used before, or is older than a used one.
   case usedReading = "used_reading"
+  /// The link on which the command came is weaker than the policy wants.
+  case weakLink = "weak_link"
   case journal
   case servo
 }

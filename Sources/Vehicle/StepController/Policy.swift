@@ -7,6 +7,9 @@ package struct Policy: Sendable, Equatable {
   package let acceptsStatic: Bool
   /// Whether the vehicle must also hear the rider's device, whatever else is proved.
   package let needsHearing: Bool
+  /// How strong a link must be over which a command comes, dBm; nil for any strength. Only with `needsHearing`: a
+  /// strength alone shows neither the side nor the device, because a relay has a strength of its own.
+  package let leastLinkLevel: Int8?
   /// The farthest zone that is near enough.
   package let zone: Zone
   /// The greatest age of a proof, milliseconds.
@@ -15,12 +18,13 @@ package struct Policy: Sendable, Equatable {
   package let reserve: Int64
 
   package init(
-    methods: Set<ProofMethod>, acceptsStatic: Bool = true, needsHearing: Bool = false, zone: Zone,
-    proofAge: Int64, reserve: Int64 = Self.standardReserve
+    methods: Set<ProofMethod>, acceptsStatic: Bool = true, needsHearing: Bool = false, leastLinkLevel: Int8? = nil,
+    zone: Zone, proofAge: Int64, reserve: Int64 = Self.standardReserve
   ) {
     self.methods = methods
     self.acceptsStatic = acceptsStatic
     self.needsHearing = needsHearing
+    self.leastLinkLevel = leastLinkLevel
     self.zone = zone
     self.proofAge = proofAge
     self.reserve = reserve

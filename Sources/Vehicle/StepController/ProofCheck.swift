@@ -32,14 +32,19 @@ struct ProofCheck: Sendable {
   /// - Parameters:
   ///   - device: the device that sent the proof.
   ///   - heard: the step and the zone at which the vehicle's own adapters hear the device.
+  ///   - link: the link on which the command came; nil if it came from the broker.
   ///   - counters: the last accepted reading of each dynamic tag.
   mutating func judge(
     _ move: Command.Move, for step: Step, by device: VerificationKey, heard: (step: StepID, zone: Zone)? = nil,
-    counters: [TagUID: UInt32], at time: ControllerTime
+    on link: LinkOrigin? = nil, counters: [TagUID: UInt32], at time: ControllerTime
   ) -> Verdict {
     let verdict = judge(move, for: step, by: device, counters, heard, at: time)
     // Checked last, and before a tag's reading is used up, so that the rider can try again with it.
-    if case .accepted = verdict, policy.needsHearing, heard?.step != step.id { return .refused(.notHeard, nil) }
+    guard case .accepted = verdict, policy.needsHearing else { return verdict }
+    if heard?.step != step.id { return .refused(.notHeard, nil) }
+    if let link, let least = policy.leastLinkLevel, link.level ?? .min < least {
+      return .refused(.notHeard, .weakLink)
+    }
     return verdict
   }
 

@@ -21,21 +21,41 @@ package struct ControllerTime: Sendable, Equatable {
   package var wall: Int64 { wallMilliseconds / 1000 }
 }
 
-/// A payload that arrived on a step's `set_position`.
+/// A payload that arrived on a step's `set_position`, or in the compact form on a link.
 package struct Request: Sendable, Equatable {
   package let payload: [UInt8]
-  /// The step of the topic.
+  /// The step of the topic, or of the frame.
   package let step: StepID
   /// The message's retain flag.
   package let isRetained: Bool
   /// The result of `CommandReader` for the payload, if a shell has already run it outside the controller.
   package let command: ReceivedCommand?
+  /// Nil if it came from the broker.
+  package let origin: LinkOrigin?
 
-  package init(_ payload: [UInt8], on step: StepID, isRetained: Bool, command: ReceivedCommand? = nil) {
+  package init(
+    _ payload: [UInt8], on step: StepID, isRetained: Bool, command: ReceivedCommand? = nil,
+    from origin: LinkOrigin? = nil
+  ) {
     self.payload = payload
     self.command = command
     self.step = step
     self.isRetained = isRetained
+    self.origin = origin
+  }
+}
+
+/// The link on which a request came. Its answers go there, and nowhere else.
+package struct LinkOrigin: Sendable, Equatable {
+  /// The link's number. No number is used twice in a run.
+  package let link: Int
+  /// Seals the answers.
+  package let key: AnswerKey
+  /// How strong the link was at the vehicle when the request came, dBm; nil if it was not measured.
+  package let level: Int8?
+
+  package init(link: Int, key: AnswerKey, level: Int8? = nil) {
+    (self.link, self.key, self.level) = (link, key, level)
   }
 }
 
@@ -50,9 +70,15 @@ package struct Asker: Sendable, Equatable {
   package let zone: Zone?
   /// Metres: the free-space distance for the level of the step's beacon in the proof.
   package let distance: Double?
+  /// What was asked for, as in an event; nil if a malformed command does not say it.
+  package let asked: VehicleEvent.Position?
 
-  package init(rider: String, token: String, method: ProofMethod? = nil, zone: Zone? = nil, distance: Double? = nil) {
+  package init(
+    rider: String, token: String, method: ProofMethod? = nil, zone: Zone? = nil, distance: Double? = nil,
+    asked: VehicleEvent.Position? = nil
+  ) {
     (self.rider, self.token, self.method, self.zone, self.distance) = (rider, token, method, zone, distance)
+    self.asked = asked
   }
 }
 
@@ -66,13 +92,17 @@ struct Sender: Sendable {
   let asker: Asker
   /// Nil if a malformed command does not say it.
   let asked: VehicleEvent.Position?
+  /// Nil if the request came from the broker.
+  let origin: LinkOrigin?
 
   /// - Parameter step: the step of the request's topic.
   init(
-    _ command: CommandDigest, on step: Step, nonce: [UInt8]?, _ token: Token, asking: Command.Request? = nil
+    _ command: CommandDigest, on step: Step, nonce: [UInt8]?, _ token: Token, asking: Command.Request? = nil,
+    from origin: LinkOrigin? = nil
   ) {
     self.step = step.id
     self.command = command
+    self.origin = origin
     self.nonce = nonce
     device = token.device
     var proof: Proof?
@@ -90,7 +120,7 @@ struct Sender: Sendable {
     }
     asker = Asker(
       rider: token.subject, token: token.id, method: proof?.method, zone: heard?.zone,
-      distance: heard?.level.map { RangingModel.metres(at: Double($0)) })
+      distance: heard?.level.map { RangingModel.metres(at: Double($0)) }, asked: asked)
   }
 }
 

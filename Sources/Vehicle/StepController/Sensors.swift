@@ -55,7 +55,8 @@ package struct SensorReport: Sendable, Equatable {
 
 /// Where an input comes from.
 package enum InputSource: Sendable, Equatable {
-  /// A line of a GPIO character device, such as line 3 of `/dev/gpiochip0`.
+  /// A line of a GPIO chip, such as line 3 of `pinctrl-rp1`. The chip is the path of its character device, or its
+  /// label, which no kernel changes, and which has no slash.
   case gpio(chip: String, line: Int)
   /// A file that contains `0` or `1` and is written by another program.
   case file(String)

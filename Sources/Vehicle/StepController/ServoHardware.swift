@@ -29,14 +29,30 @@ package struct PWMOutputs: Equatable, Sendable {
   package static let standardFrequency = 50
 }
 
+/// A PWM chip of this computer.
+package enum PWMChip: Hashable, Sendable, CustomStringConvertible {
+  /// N of `pwmchipN`. The kernel counts chips as it finds them, so the same chip has other numbers on other computers,
+  /// and with other kernels.
+  case number(Int)
+  /// The name of the chip's device, which no kernel changes, because it has the address of the hardware:
+  /// `1f00098000.pwm`.
+  case device(String)
+
+  package var description: String {
+    switch self {
+    case .number(let number): "pwmchip\(number)"
+    case .device(let name): name
+    }
+  }
+}
+
 /// Where a step's servo is connected to the kernel's PWM.
 package struct PWMChannel: Equatable, Sendable {
-  /// N of `pwmchipN`, and the channel on that chip.
-  package var chip: Int
+  package var chip: PWMChip
   package var channel: Int
   package var pulses: ServoPulses
 
-  package init(chip: Int, channel: Int, pulses: ServoPulses = ServoPulses()) {
+  package init(chip: PWMChip, channel: Int, pulses: ServoPulses = ServoPulses()) {
     (self.chip, self.channel, self.pulses) = (chip, channel, pulses)
   }
 }

@@ -11,6 +11,8 @@ package protocol BringUpPanel: AnyObject {
   /// Whether the orders come from a script. Then each order waits for the one before it, and a failed order ends the
   /// run, because nobody is there to choose another order.
   var isScript: Bool { get }
+  /// The servo can be led from now on.
+  func begin()
   /// The input since the last call; nil at its end.
   func typed() throws -> [BringUpLoop.Typed]?
   func show(_ readout: BringUp.Readout)
@@ -22,8 +24,6 @@ package protocol BringUpPanel: AnyObject {
 package enum BringUpError: Failure, Equatable {
   case noStep(StepID, [StepID])
   case noServo(StepID)
-  /// stepd runs and uses the servos: the path of its journal.
-  case inUse(String)
   case notCarriedOut(String)
   case stillDriven(String)
   case journal(String)
@@ -32,7 +32,6 @@ package enum BringUpError: Failure, Equatable {
     switch self {
     case .noStep: .usage
     case .noServo: .configuration
-    case .inUse: .unavailable
     case .notCarriedOut, .stillDriven: .failure
     case .journal: .inputOutput
     }
@@ -40,7 +39,6 @@ package enum BringUpError: Failure, Equatable {
 
   package var hint: String? {
     switch self {
-    case .inUse: "stop it first: `systemctl stop stepd`"
     case .stillDriven: "cut the servo's power before you touch the step"
     case .noStep, .noServo, .notCarriedOut, .journal: nil
     }
@@ -51,7 +49,6 @@ package enum BringUpError: Failure, Equatable {
     case .noStep(let id, let steps):
       "the vehicle has no step \(id): it has \(steps.map(\.description).joined(separator: ", "))"
     case .noServo(let id): "[servo.steps.\(id)] is missing"
-    case .inUse(let journal): "stepd runs and has the servos: it uses \(journal)"
     case .notCarriedOut(let reason): reason
     case .stillDriven(let reason): "the servo is still driven: \(reason)"
     case .journal(let reason): "the journal cannot be written: \(reason)"
@@ -82,6 +79,7 @@ package final class BringUpLoop {
 
   private let path: String
   private let panel: any BringUpPanel
+  private let identity: VehicleLock
   private let journal: FileJournal
   private let journalReports: Mailbox<JournalReport>
   private let servo: any ServoDriver
@@ -106,30 +104,25 @@ package final class BringUpLoop {
     guard steps.contains(step) else { throw BringUpError.noStep(step, steps) }
     (path, self.panel) = (setup.file.path, panel)
     (journalReports, servoReports) = (try Mailbox(), try Mailbox())
-    do {
-      journal = try FileJournal(
-        setup.file.journal, steps: steps, installed: setup.file.installed,
-        report: { [journalReports] in journalReports.post($0) }
-      )
-    } catch JournalError.inUse(let path) {
-      throw BringUpError.inUse(path)
-    }
-    let report: @Sendable (ServoReport) -> Void = { [servoReports] in servoReports.post($0) }
-    switch setup.file.servo {
-    case .simulated(let log):
-      writtenEnds = ServoPulses()
-      servo = try SimulatedServo(log: log, report: report)
+    identity = try VehicleLock(setup)
+    var hardware = setup.file.servo
+    switch hardware {
+    case .simulated: writtenEnds = ServoPulses()
     case .pwm(var outputs):
       guard let channel = outputs.channels[step] else { throw BringUpError.noServo(step) }
       writtenEnds = channel.pulses
       outputs.channels[step]?.pulses = BringUp.scale
-      servo = try PulsedServos(outputs, report: report)
+      hardware = .pwm(outputs)
     case .pca9685(var outputs):
       guard let channel = outputs.channels[step] else { throw BringUpError.noServo(step) }
       writtenEnds = channel.pulses
       outputs.channels[step]?.pulses = BringUp.scale
-      servo = try PulsedServos(outputs, report: report)
+      hardware = .pca9685(outputs)
     }
+    servo = try hardware.driver(configuration: setup.file.absolutePath) { [servoReports] in servoReports.post($0) }
+    journal = try FileJournal(
+      setup.file.journal, steps: steps, installed: setup.file.installed,
+      report: { [journalReports] in journalReports.post($0) })
     bringUp = BringUp(step, ends: writtenEnds, inputs: setup.file.inputs)
     let wirings = setup.file.inputs.wirings.filter { $0.key.step == step || $0.key.step == nil }
     unread = Set(wirings.keys)
@@ -139,6 +132,8 @@ package final class BringUpLoop {
 
   /// Runs until the panel or the interruption ends it. It releases the servo in any case.
   package func run(until interruption: Interruption) throws {
+    defer { identity.close() }
+    panel.begin()
     var registrations = [
       try loop.receive(journalReports) { [unowned self] in written($0) },
       try loop.receive(servoReports) { [unowned self] in handle(.servo($0)) },

@@ -21,6 +21,8 @@ final class ControllerLoop {
     var inputs: InputReader?
     var beacons: [BeaconSender] = []
     var ears: [Ear] = []
+    /// Nil if the vehicle takes no links.
+    var links: LinkListener?
     var awaited = AwaitedFrames()
     var reloader: Reloader?
     var road: RoadListener?
@@ -35,6 +37,9 @@ final class ControllerLoop {
 
   /// How long the journal and the servos may take at the end, and after that the broker.
   private static let timeouts = (settling: Duration.seconds(5), delivery: Duration.seconds(2))
+
+  /// A connection that lasted so long is no part of an outage.
+  private static let steadiness = Duration.seconds(60)
 
   private enum Ending {
     case no
@@ -58,7 +63,12 @@ final class ControllerLoop {
   private var unacknowledged: Set<PublishID> = []
   /// The last message about whether the controller is online.
   private var availability: PublishID?
-  private var (isConnected, wasConnected) = (false, false)
+  private var wasConnected = false
+  /// When the present connection began; nil while there is none.
+  private var connected: Instant?
+  private var outages = Recurrences()
+  /// Whether the last line of the log about the broker says that it is there.
+  private var isLoggedAsConnected = false
   private var lostInputs: Set<SensorID> = []
   private var inputsAnswer = true
   private var noticePause: Registration?
@@ -73,9 +83,10 @@ final class ControllerLoop {
     self.parts = parts
     self.topic = topic
     self.steps = steps
-    metrics = parts.metrics.map { Metrics(of: steps, version: $0.version, at: WallClock.seconds) }
+    metrics = parts.metrics.map { Metrics(of: steps, build: $0.build, at: WallClock.seconds) }
     opener = try CommandOpener(
-      parts.link, parts.screen, decryption: parts.keys.decryption, operatorKeys: controller.operatorKeys)
+      parts.link, parts.screen, links: parts.links, decryption: parts.keys.decryption,
+      operatorKeys: controller.operatorKeys)
     loop = try EventLoop()
     holdUps = (0, start)
   }
@@ -118,6 +129,13 @@ final class ControllerLoop {
     for ear in parts.ears {
       registrations.append(try loop.receive(ear.events) { [unowned self] in listened($0, at: ear) })
     }
+    if let links = parts.links {
+      registrations.append(
+        try loop.receive(links.events) { [unowned self] in
+          metrics?.note($0)
+          parts.log.write($0, of: links)
+        })
+    }
     if let events = parts.events {
       registrations.append(
         try loop.receive(events.reports) { [unowned self] in
@@ -155,6 +173,11 @@ final class ControllerLoop {
     for effect in controller.handle(input, at: time) {
       switch effect {
       case .publish(let publication):
+        if let origin = publication.origin {
+          parts.links?.send(
+            LinkFrame(.answer, of: publication.step, origin.key.seal(publication.payload)), to: origin.link)
+          continue
+        }
         let id = parts.link.publish(
           topic: topic.status(publication.step), payload: publication.payload, retain: publication.retain)
         if let id { unacknowledged.insert(id) }
@@ -270,7 +293,7 @@ final class ControllerLoop {
       metrics?.set(condition, of: step)
       if parts.road != nil { metrics?.set(controller.watch(of: step, at: now), of: step) }
     }
-    metrics?.set(.connected, isConnected ? 1 : 0)
+    metrics?.set(.connected, connected == nil ? 0 : 1)
     metrics?.set(.notice, controller.notice.map { Double($0.sequence) } ?? 0)
     metrics?.set(.lostLines, Double(parts.log.lost))
     metrics?.set(.holdUps, Double(parts.link.holdUps))
@@ -315,6 +338,7 @@ final class ControllerLoop {
     case .event(let event): try connectionChanged(event)
     // A step that still moves can be stopped; the controller itself begins nothing more.
     case .request(let request): if ending != .delivering { handle(.request(request)) }
+    case .notice(let payload): if ending == .no { noticeArrived(payload) }
     case .ignored(let step, let reason, let count):
       metrics?.count(Outcome(step, .ignored, cause: reason.cause), times: count)
       parts.log.write(step, reason, count: count)
@@ -328,20 +352,26 @@ final class ControllerLoop {
     case .connected:
       wasConnected = true
       unacknowledged = []
-      isConnected = true
+      connected = .now
       metrics?.count(.connections)
-      parts.log.write(.notice, "connected to \(parts.broker)")
+      if !isLoggedAsConnected { parts.log.write(.notice, "connected to \(parts.broker)") }
+      isLoggedAsConnected = true
       parts.supervision?.show(status: "connected to \(parts.broker)")
       publish(.online)
       handle(.connected)
       parts.events?.connected()
     case .disconnected(let error):
-      isConnected = false
+      if let connected, connected.duration(to: .now) >= Self.steadiness { outages.forget() }
+      connected = nil
       parts.events?.disconnected()
       // Certificates that never worked will not start to work. Those that did may be in the middle of a renewal.
       if case .unusableFile = error, !wasConnected { throw error }
       if ending == .delivering { return loop.stop() }
-      parts.log.write(.warning, "\(error); trying again")
+      if let count = outages.note(error.description, at: .now) {
+        let more = count > 1 ? " (\(count) times since the last such line)" : ""
+        parts.log.write(.warning, "\(error); trying again\(more)")
+        isLoggedAsConnected = false
+      }
       parts.supervision?.show(status: "\(error); trying again")
     case .message(let message) where message.topic == topic.notice:
       if ending == .no { noticeArrived(message.payload) }
@@ -415,7 +445,7 @@ final class ControllerLoop {
     ending = .delivering
     settling?.cancel()
     // Without a connection, the broker has already published the will.
-    if isConnected { publish(.offline) }
+    if connected != nil { publish(.offline) }
     if unacknowledged.isEmpty { return loop.stop() }
     loop.schedule(at: .now + Self.timeouts.delivery) { [unowned self] in loop.stop() }
   }

@@ -1,25 +1,40 @@
 import Bluetooth
 import Domain
+import Encoding
 import FileFormats
 import Glibc
 import MQTT
 import StepController
+import StepProtocol
 package import StepdConfiguration
 import SystemIO
+
+/// What the program was built from, and for.
+package struct Build: Sendable {
+  package var version: String
+  /// Nil if unknown.
+  package var commit: String?
+  package var architecture: String
+
+  package init(version: String, commit: String?, architecture: String) {
+    self.version = version
+    self.commit = commit
+    self.architecture = architecture
+  }
+}
 
 /// `stepd`: a controller with its broker, journal, servos, beacons, log and signals.
 package struct Daemon {
   private let setup: ControllerSetup
-  private let version: String
+  private let build: Build
   private let isVerbose: Bool
   private let beacons: [BeaconPlan]
 
   /// Connects to nothing and moves nothing.
   ///
-  /// - Parameter version: the version of this program.
-  package init(_ setup: ControllerSetup, version: String, isVerbose: Bool = false) {
+  package init(_ setup: ControllerSetup, build: Build, isVerbose: Bool = false) {
     self.setup = setup
-    self.version = version
+    self.build = build
     self.isVerbose = isVerbose
     beacons = BeaconPlan.all(of: setup.vehicle, minors: setup.secrets.minors, radios: setup.beaconRadios)
   }
@@ -28,17 +43,21 @@ package struct Daemon {
   /// the beacons' hardware is there.
   ///
   /// - Parameter now: Unix time.
-  /// - Returns: warnings about what will soon fail.
-  package func check(now: Int64) throws -> [String] {
+  /// - Returns: the hardware that was found, and warnings about what will soon fail.
+  package func check(now: Int64) throws -> (found: [String], warnings: [String]) {
     try setup.broker.check()
-    let warnings = try checkCertificates(now: now)
+    let findings = try certificateFindings(now: now)
+    if let fault = findings.first(where: { $0.condition != .endsSoon }) { throw fault.error }
     try FileJournal.check(setup.file.journal)
-    switch setup.file.servo {
-    case .simulated: break
-    case .pwm(let outputs): try outputs.check()
-    case .pca9685(let outputs): try PCA9685(outputs).check()
+    var found: [String] =
+      switch setup.file.servo {
+      case .simulated: []
+      case .pwm(let outputs): try outputs.check()
+      case .pca9685(let outputs): try outputs.check()
+      }
+    for (sensor, wiring) in setup.file.inputs.wirings.sorted(by: { $0.key.description < $1.key.description }) {
+      if let line = try wiring.check() { found.append("the input \(sensor) is \(line)") }
     }
-    for wiring in setup.file.inputs.wirings.values { try wiring.check() }
     try setup.file.watchdog?.check()
     try setup.trafficGuard?.feed.check()
     for plan in beacons {
@@ -46,21 +65,56 @@ package struct Daemon {
         throw BeaconError(cause: error)
       }
     }
-    return warnings
+    if let line = try checkLink() { found.append(line) }
+    return (found, findings.map { $0.error.description })
   }
 
-  private func checkCertificates(now: Int64) throws -> [String] {
-    try (setup.broker.tls?.certificateFiles() ?? []).compactMap { file in
-      let left = file.end - now
-      guard left >= 0 else {
-        throw ConfigurationError(file.path, "the certificate expired \(Self.days(-left)) ago; \(Self.renewal)")
+  /// - Returns: what was found; nil if no links are to be taken.
+  private func checkLink() throws -> String? {
+    guard let adapter = setup.file.link else { return nil }
+    let radio = RadioSpec.hci(adapter)
+    do throws(RadioError) {
+      let sent = beacons.first { $0.radio == radio }?.steps.count ?? 0
+      try radio.checkAdvertising(sent + 1)
+      try LinkAcceptor.check(adapter: adapter)
+      return "\(radio) takes riders' links, beside \(sent == 1 ? "1 beacon" : "\(sent) beacons")"
+    } catch {
+      throw BeaconError(cause: error)
+    }
+  }
+
+  private typealias CertificateFile = Broker.TLS.CertificateFile
+  /// What is wrong with a file of certificates, or soon will be.
+  private typealias CertificateFinding = (error: ConfigurationError, condition: CertificateFile.Condition)
+
+  /// What this computer's clock makes of the certificates.
+  ///
+  /// - Parameter now: Unix time.
+  private func certificateFindings(now: Int64) throws -> [CertificateFinding] {
+    guard let tls = setup.broker.tls else { return [] }
+    let files = try tls.certificateFiles()
+    let authorityEnd = files.first { $0.path == tls.authority }?.end ?? .max
+    return files.compactMap { file in
+      let condition = file.condition(at: now)
+      func finding(_ text: String, hint: String? = nil) -> CertificateFinding {
+        (ConfigurationError(file.path, text, hint: hint), condition)
       }
-      return left < Broker.TLS.CertificateFile.notice
-        ? "\(file.path): the certificate expires in \(Self.days(left)); \(Self.renewal)" : nil
+      if condition == .valid { return nil }
+      if condition == .early {
+        return finding(
+          CertificateFile.meaning(ofEarly: Timestamp.text(file.begin)),
+          hint: CertificateFile.clockRemedy.map { "set the clock: `\($0)`" })
+      }
+      let left = file.end - now
+      let end = left < 0 ? "expired \(Self.days(-left)) ago" : "expires in \(Self.days(left))"
+      if file.path == tls.authority { return finding("the certificate authority \(end); \(Self.replacement)") }
+      // A renewed certificate would end with its authority, too: then only the authority is named.
+      return file.end < authorityEnd ? finding("the certificate \(end); \(Self.renewal)") : nil
     }
   }
 
   private static let renewal = "renew it: `stepctl provision renew DIR`"
+  private static let replacement = "make the vehicle again: `stepctl provision vehicle DIR --force`"
 
   private static func days(_ seconds: Int64) -> String {
     switch seconds / 86_400 {
@@ -78,11 +132,15 @@ package struct Daemon {
     Confinement.keepCapabilities()
     let log = try Log(isVerbose: isVerbose)
     defer { log.finish() }
+    // Before anything that belongs to the vehicle is written.
+    let identity = try VehicleLock(setup)
+    defer { identity.close() }
+    if let stranger = identity.stranger { log.write(stranger) }
     let (journalReports, servoReports) = (try Mailbox<JournalReport>(), try Mailbox<ServoReport>())
+    let servo = try makeServo(servoReports)
     let journal = try FileJournal(
       setup.file.journal, steps: setup.vehicle.steps.map(\.id), installed: setup.file.installed,
       report: { journalReports.post($0) })
-    let servo = try makeServo(servoReports)
     let awaited = AwaitedFrames()
     var ears: [Ear] = []
     defer { for ear in ears { ear.close() } }
@@ -97,18 +155,23 @@ package struct Daemon {
     defer { for sender in senders { sender.close() } }
     warnOfSharedRadios(log)
     for plan in beacons { senders.append(try BeaconSender(plan)) }
+    let links = try setup.file.link.map {
+      try LinkListener($0, key: setup.keys.decryption.encryptionKey, measures: !setup.ears.isEmpty)
+    }
+    defer { links?.close() }
     let screen = try CommandScreen(
       Dictionary(uniqueKeysWithValues: setup.vehicle.steps.map { (setup.topic.setPosition($0.id), $0.id) }))
     let link = try connect(screen)
     defer { link.close() }
     log.write(.notice, "\(setup.vehicle.name), \(setup.vehicle.steps.count) steps, broker \(setup.broker)")
+    warnOfCertificates(log)
     let events = try EventSpool(
       "\(setup.file.journal).events", vehicle: setup.vehicle.uuid, key: setup.keys.signing, link: link,
       topic: setup.topic.events)
     defer { events.finish(within: .seconds(1)) }
     let supervision = Supervision(try ServiceManager(), try setup.file.watchdog.map(Watchdog.init))
     defer { supervision.end() }
-    let metrics = try setup.file.metrics.map { try MetricsFile($0, version: version) }
+    let metrics = try setup.file.metrics.map { try MetricsFile($0, build: build) }
     defer { metrics?.close() }
     let loop = try ControllerLoop(
       makeController(journal.found), steps: setup.vehicle.steps.map(\.id), topic: setup.topic,
@@ -116,17 +179,14 @@ package struct Daemon {
         link: link, screen: screen, broker: "\(setup.broker)", keys: setup.keys, journal: journal,
         journalReports: journalReports, servo: servo, servoReports: servoReports,
         inputs: setup.file.inputs.wirings.isEmpty ? nil : try InputReader(setup.file.inputs.wirings), beacons: senders,
-        ears: ears, awaited: awaited, reloader: try Reloader(setup, hangups), road: road, receiver: receiver,
+        ears: ears, links: links, awaited: awaited, reloader: try Reloader(setup, hangups), road: road,
+        receiver: receiver,
         supervision: supervision, events: events, metrics: metrics, log: log))
     try loop.run(until: interruption)
   }
 
   private func makeServo(_ reports: Mailbox<ServoReport>) throws -> any ServoDriver {
-    switch setup.file.servo {
-    case .simulated(let log): return try SimulatedServo(log: log, report: { reports.post($0) })
-    case .pwm(let outputs): return try PulsedServos(outputs, report: { reports.post($0) })
-    case .pca9685(let outputs): return try PulsedServos(outputs, report: { reports.post($0) })
-    }
+    try setup.file.servo.driver(configuration: setup.file.absolutePath) { reports.post($0) }
   }
 
   private func makeController(_ journal: Journal) -> Controller {
@@ -134,7 +194,7 @@ package struct Daemon {
       vehicle: setup.vehicle, keys: setup.keys, policy: setup.file.policy, secrets: setup.secrets,
       profile: setup.file.profile, inputs: setup.file.inputs,
       hearing: setup.ears.isEmpty ? nil : Hearing(setup.vehicle, powers: setup.ears.mapValues(\.measuredPower)),
-      guards: setup.trafficGuard.map { [FeedGuard($0.rules)] } ?? [], journal: journal, version: version)
+      guards: setup.trafficGuard.map { [FeedGuard($0.rules)] } ?? [], journal: journal, version: build.version)
   }
 
   /// Connects to the broker. Messages that come faster than the loop reads stay with the broker.
@@ -146,6 +206,16 @@ package struct Daemon {
       quality: .zero, screen: screen.admits,
       will: Will(topic: setup.topic.availability, payload: Availability.offline.payload), reconnecting: .forever,
       limits: limits)
+  }
+
+  /// A wrong clock is no reason to end: a time service may set it later, and the connection is tried again without end.
+  private func warnOfCertificates(_ log: Log) {
+    let now = WallClock.seconds
+    // A file that cannot be read is reported with the connection.
+    let findings = (try? certificateFindings(now: now)) ?? []
+    for finding in findings { log.write(.warning, "\(finding.error)") }
+    guard findings.contains(where: { $0.condition == .early }) else { return }
+    log.write(.warning, "waiting until this computer's clock is set: it shows \(Timestamp.text(now))")
   }
 
   private func warnOfSharedRadios(_ log: Log) {

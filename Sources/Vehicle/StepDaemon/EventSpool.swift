@@ -198,6 +198,8 @@ struct EventFile: Sendable {
   private static let limit = 1 << 26
   /// Acknowledged events stay in the file until they take this many bytes, and more than the others.
   private static let slack = 1 << 16
+  /// More bytes than `EventSpool.waiting` events, which may be written at once.
+  private static let longestWrite = 1 << 20
 
   private struct Entry {
     let place: EventPlace
@@ -231,10 +233,11 @@ struct EventFile: Sendable {
   /// The end of the chain.
   var end: EventPlace? { last?.place }
 
-  /// Opens the file. Removes an incomplete last line, which a crash has cut off.
+  /// Opens the file. Removes what a crash has left of the last write.
   ///
   /// - Returns: for a file that does not contain this controller's chain, where it was moved and why; otherwise nil.
   mutating func load() -> (String, String)? {
+    Files.removeLeftovers(of: path)
     do {
       try read()
       return nil
@@ -255,7 +258,7 @@ struct EventFile: Sendable {
   private struct Damage: Error, CustomStringConvertible { let description: String }
 
   private mutating func open() throws(SystemError) {
-    let file = try Descriptor.open(path, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY, mode: 0o600)
+    let file = try Files.openToAppendForOwner(path, mode: 0o600)
     let number = file.number
     var status = stat()
     _ = try check("open", path) { fstat(number, &status) }
@@ -268,8 +271,13 @@ struct EventFile: Sendable {
   private mutating func read() throws {
     try open()
     let bytes = try Files.readRegular(path, limit: Self.limit)
+    // After a power cut there may be zeros where a write did not reach the medium, with other parts of it behind them.
+    let whole = bytes.prefix { $0 != 0 }
+    guard bytes.count - whole.count <= Self.longestWrite else {
+      throw Damage(description: "it has zeros in its middle")
+    }
     var begin = 0
-    while let end = bytes[begin...].firstIndex(of: 0x0A) {
+    while let end = whole[begin...].firstIndex(of: 0x0A) {
       let line = Array(bytes[begin..<end])
       let event = try VehicleEvent(unverified: line)
       guard event.vehicle == vehicle else { throw Damage(description: "it is of another vehicle") }

@@ -31,12 +31,17 @@ package final class FileJournal: JournalStore, Sendable {
     _ path: String, steps: [StepID], installed: Position, report: @escaping @Sendable (JournalReport) -> Void
   ) throws {
     let wasMade = Files.exists(path + ".lock")
+    if !wasMade, !Files.exists(path) {
+      Self.begin(
+        path, Journal(entries: Dictionary(uniqueKeysWithValues: steps.map { ($0, .init(position: installed)) })))
+    }
     lock = try Descriptor.open(path + ".lock", O_RDWR | O_CREAT | O_NONBLOCK, mode: 0o600)
     guard lock.lock() else { throw JournalError.inUse(path) }
     if !wasMade, let owner = Files.owner(of: Files.parent(of: path)) {
       _ = fchown(lock.number, owner.user, owner.group)
     }
     let held = try Self.hold(path)
+    Files.removeLeftovers(of: path)
     var journal = try held.map { try Self.read($0.descriptor, path) } ?? Journal()
     let unheard = held == nil && wasMade ? Journal.Entry.lost : Journal.Entry(position: installed)
     for id in steps where journal.entries[id] == nil { journal.entries[id] = unheard }
@@ -63,6 +68,18 @@ package final class FileJournal: JournalStore, Sendable {
   /// Throws if there is a journal that cannot be read.
   package static func check(_ path: String) throws {
     if let file = try open(path) { _ = try read(file.descriptor, path) }
+  }
+
+  /// Writes a first journal before there is a lock file: a power cut between the two must not look as if the journal
+  /// was lost. It never replaces a journal, because another program may have made one and may use it already. If this
+  /// fails, opening the journal will report the error.
+  private static func begin(_ path: String, _ journal: Journal) {
+    let new = "\(path).\(getpid()).new"
+    defer { unlink(new) }
+    guard (try? Files.replaceForOwner(new, with: journal.bytes, mode: 0o600)) != nil, link(new, path) == 0 else {
+      return
+    }
+    try? Files.synchronizeFolder(of: path)
   }
 
   /// Opens and locks the journal; nil if there is none.

@@ -116,7 +116,7 @@ private final class WiredInput {
   private unowned let loop: EventLoop
   private let events: Mailbox<InputEvent>
   private var debounce: Debounce
-  private var watch: (FileWatch, Registration)?
+  private var watched: (path: String, file: FileWatch, registration: Registration)?
   private var line: (GPIOLine, Registration)?
   private var settling: Registration?
   private var retry: Registration?
@@ -132,10 +132,15 @@ private final class WiredInput {
     retry?.cancel()
     do {
       // Watch before reading, so that no change is missed in between.
-      if watch == nil { watch = try startWatching() }
       switch wiring.source {
-      case .file(let path): changed(try InputFile.read(path) != wiring.isActiveLow)
-      case .gpio(let chip, let number): try takeLine(chip, number)
+      case .file(let path):
+        try watch(path)
+        changed(try InputFile.read(path) != wiring.isActiveLow)
+      case .gpio(let chip, let number):
+        // A chip with a label may have come back with another number.
+        let path = try GPIOChip.path(of: chip)
+        try watch(path)
+        try takeLine(path, number)
       }
     } catch {
       lose("\(error)")
@@ -146,37 +151,39 @@ private final class WiredInput {
 
   /// Reads the file that the path leads to now, if that is in another folder than the watched one.
   func followPath() {
-    guard isFile, let watch, !watch.0.isInPlace else { return }
-    watch.1.cancel()
-    self.watch = nil
+    guard isFile, let watched, !watched.file.isInPlace else { return }
+    stopWatching()
     attempt()
   }
 
-  private func startWatching() throws -> (FileWatch, Registration) {
-    let (path, isFile) =
-      switch wiring.source {
-      case .file(let path): (path, true)
-      case .gpio(let chip, _): (chip, false)
-      }
-    let watch = try FileWatch(path, includingContent: isFile)
-    let registration = try loop.watch(watch.number) { [unowned self] in
-      switch try watch.next() {
+  /// Watches the file or the chip's device, and nothing else. Linux before 6.6 does not wake a line's reader when its
+  /// chip goes, so the device's file has to tell it.
+  private func watch(_ path: String) throws {
+    if watched?.path == path { return }
+    stopWatching()
+    let file = try FileWatch(path, includingContent: isFile)
+    let registration = try loop.watch(file.number) { [unowned self] in
+      switch try file.next() {
       case .none:
         break
       case .changed:
         attempt()
       case .folderGone:
-        self.watch?.1.cancel()
-        self.watch = nil
+        stopWatching()
         lose("the folder of \(path) has gone")
       }
     }
-    return (watch, registration)
+    watched = (path, file, registration)
   }
 
-  private func takeLine(_ chip: String, _ number: Int) throws {
+  private func stopWatching() {
+    watched?.registration.cancel()
+    watched = nil
+  }
+
+  private func takeLine(_ path: String, _ number: Int) throws {
     letGo()
-    let line = try GPIOLine(chip, number, isActiveLow: wiring.isActiveLow)
+    let line = try GPIOLine(path, number, isActiveLow: wiring.isActiveLow)
     let registration = try loop.watch(line.number) { [unowned self] in
       do throws(SystemError) {
         for isActive in try line.changes() { changed(isActive) }

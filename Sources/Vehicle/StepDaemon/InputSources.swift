@@ -1,5 +1,6 @@
 import CDevices
 import Domain
+import Encoding
 import Glibc
 import StepController
 import SystemIO
@@ -7,12 +8,14 @@ import SystemIO
 /// Why an input cannot be read, where no errno says it.
 enum InputError: Failure, Equatable {
   case noLine(Int, chip: String, count: Int)
+  /// No chip has this label, or several have it; those that could be seen, and how many others there are.
+  case noChip(String, count: Int, [String], others: Int)
   case noFile(String)
   case noLevel(String)
 
   var exitStatus: ExitStatus {
     switch self {
-    case .noLine, .noFile: .noInput
+    case .noLine, .noChip, .noFile: .noInput
     case .noLevel: .badData
     }
   }
@@ -20,6 +23,10 @@ enum InputError: Failure, Equatable {
   var description: String {
     switch self {
     case .noLine(let line, let chip, let count): "\(chip) has no line \(line), it has \(count)"
+    case .noChip(let label, let count, let chips, let others):
+      "\(count == 0 ? "no GPIO chip has" : "\(count) GPIO chips have") the label \(label); there are "
+        + (chips.isEmpty && others == 0
+          ? "none" : (chips + (others > 0 ? ["\(others) that may not be opened"] : [])).joined(separator: ", "))
     case .noFile(let path): "\(path) is not a regular file on a file system that reports changes"
     case .noLevel(let path): "\(path) does not hold 0 or 1"
     }
@@ -34,9 +41,10 @@ final class GPIOLine {
   private var lastEvent: UInt32 = 0
   private(set) var isActive: Bool
 
+  /// - Parameter path: the device of its chip.
   init(_ path: String, _ number: Int, isActiveLow: Bool) throws {
     let chip = try Descriptor.open(path, O_RDONLY)
-    try Self.check(chip, path, number)
+    _ = try GPIOChip(chip, path).check(number)
     let (chipNumber, subject) = (chip.number, "line \(number) of \(path)")
     line = Descriptor(
       adopting: try SystemIO.check("use", subject) {
@@ -47,16 +55,7 @@ final class GPIOLine {
     isActive = try read()
   }
 
-  /// Throws if there is no such chip or line. The line is not reserved.
-  static func check(_ path: String, _ number: Int) throws { try check(.open(path, O_RDONLY), path, number) }
-
-  private static func check(_ chip: borrowing Descriptor, _ path: String, _ number: Int) throws {
-    let chipNumber = chip.number
-    let count = try SystemIO.check("use", path) { gpio_count_lines(chipNumber) }
-    guard number < count else { throw InputError.noLine(number, chip: path, count: Int(count)) }
-  }
-
-  /// Readable when the line has changed, and when its chip has gone. The caller must not close it.
+  /// Readable when the line has changed, and since Linux 6.6 when its chip has gone. The caller must not close it.
   var number: Int32 { line.number }
 
   private func read() throws(SystemError) -> Bool {
@@ -82,6 +81,56 @@ final class GPIOLine {
   }
 }
 
+/// A GPIO chip of this computer.
+struct GPIOChip {
+  private let path: String
+  private let label: String
+  /// How many lines it has.
+  private let count: Int
+
+  init(_ chip: borrowing Descriptor, _ path: String) throws(SystemError) {
+    self.path = path
+    let number = chip.number
+    var label = [CChar](repeating: 0, count: Int(GPIO_MAX_NAME_SIZE))
+    count = Int(try SystemIO.check("use", path) { gpio_examine(number, &label) })
+    let bytes = label.withUnsafeBytes { $0.prefix { $0 != 0 }.map(\.self) }
+    self.label = printable(String(decoding: bytes, as: UTF8.self))
+  }
+
+  /// `pinctrl-rp1 (/dev/gpiochip0, 54 lines)`
+  var description: String { "\(label.isEmpty ? "no label" : label) (\(path), \(count) lines)" }
+
+  /// Throws if it has no such line. The line is not reserved.
+  ///
+  /// - Returns: the line, for people.
+  func check(_ line: Int) throws(InputError) -> String {
+    guard line < count else { throw .noLine(line, chip: path, count: count) }
+    return "line \(line) of \(description)"
+  }
+
+  /// The path of a chip's device.
+  ///
+  /// - Parameter name: a path, or a label, which is looked for among the chips that this program may open.
+  /// - Throws: `InputError`, or `SystemError`.
+  static func path(of name: String, in folder: String = "/dev") throws -> String {
+    if name.hasPrefix("/") { return name }
+    var (chips, others): ([GPIOChip], Int) = ([], 0)
+    for file in try Files.names(in: folder).sorted() where file.hasPrefix("gpiochip") {
+      let path = "\(folder)/\(file)"
+      // Raspberry Pi OS gives a chip its former name, too, as a link.
+      if Files.target(ofLink: path) != nil { continue }
+      do throws(SystemError) { chips.append(try GPIOChip(.open(path, O_RDONLY | O_NONBLOCK), path)) } catch {
+        others += 1
+      }
+    }
+    let found = chips.filter { $0.label == name }
+    guard found.count == 1 else {
+      throw InputError.noChip(name, count: found.count, chips.map(\.description), others: others)
+    }
+    return found[0].path
+  }
+}
+
 /// A file that contains `0` or `1` and is written by another program.
 enum InputFile {
   /// - Throws: `InputError` or `SystemError`.
@@ -102,10 +151,16 @@ enum InputFile {
 
 extension InputWiring {
   /// Throws if the input cannot be read. A line is not reserved, because another stepd may be running.
-  func check() throws {
+  ///
+  /// - Returns: the line, for people; nil for a file.
+  func check() throws -> String? {
     switch source {
-    case .gpio(let chip, let line): try GPIOLine.check(chip, line)
-    case .file(let path): _ = try InputFile.read(path)
+    case .gpio(let name, let line):
+      let path = try GPIOChip.path(of: name)
+      return try GPIOChip(.open(path, O_RDONLY), path).check(line)
+    case .file(let path):
+      _ = try InputFile.read(path)
+      return nil
     }
   }
 }

@@ -103,13 +103,13 @@ final class Log {
       write(step, .notRiders(error), count: 1)
     case .refused(let step, let code, _, let asker):
       // Only once a second: anyone can replay an old command as often as they like, and each copy is refused.
-      let text = "\(step): refused “\(asker.rider)”: \(code.rawValue)"
+      let text = "\(step): \(asker.wish): \(code.rawValue.substituting("_", by: " "))"
       writeOnceASecond(.notice, text, text, outcome)
     case .challenged(let step, let asker), .answered(let step, let asker):
-      let text = "\(step): answered “\(asker.rider)”"
+      let text = "\(step): \(asker.wish)"
       if isVerbose { writeOnceASecond(.debug, text, text, outcome) }
     case .stopped(let step, let asker):
-      let text = "\(step): stopped by “\(asker.rider)”"
+      let text = "\(step): stopped by \(asker.name)"
       writeOnceASecond(.notice, text, text, outcome)
     case .retracts(let step):
       write(.warning, "\(step): closes, because the vehicle moves", outcome)
@@ -117,7 +117,7 @@ final class Log {
       // `ControllerLoop` logs the loss of an input, together with its reason.
       break
     case .began(let step, let target, let asker):
-      write(.notice, "\(step): \(target.rawValue) for “\(asker.rider)”", outcome)
+      write(.notice, "\(step): \(target.rawValue) for \(asker.name)", outcome)
     case .ended(let step, let position, _):
       write(.notice, "\(step): is \(position == .close ? "closed" : position.rawValue)", outcome)
     case .failed(let step, let fault, let reason, _):
@@ -151,6 +151,14 @@ final class Log {
     }
   }
 
+  /// - Parameter stranger: whoever has the name of this vehicle's `VehicleLock`.
+  func write(_ stranger: OtherDriver) {
+    write(
+      .warning,
+      "\(stranger.description) has this vehicle's name on this computer and is no stepd: end it; a second stepd would not be noticed by that name"
+    )
+  }
+
   func write(_ report: EventLoss) {
     switch report {
     case .lost(let count, let reason):
@@ -179,11 +187,38 @@ final class Log {
 }
 
 extension Log {
+  func write(_ event: LinkEvent, of links: LinkListener) {
+    switch event {
+    case .listening: write(.notice, "takes riders' Bluetooth links with hci\(links.adapter)")
+    case .failed(let error): write(.warning, "takes no Bluetooth links: \(error); trying again")
+    case .sending: write(.notice, "can be found by Bluetooth with hci\(links.adapter)")
+    case .silent(let error): write(.warning, "cannot be found by Bluetooth: \(error); trying again")
+    // Anybody can begin and end links.
+    case .ended: break
+    }
+  }
+
   func write(_ event: FeedEvent, of listener: RoadListener) {
     switch event {
     case .connected: write(.info, "watches the road with \(listener.feed.address)")
     case .lost(let reason?): write(.warning, "does not see the road: \(reason); trying again")
     case .lost(nil), .frame: break
+    }
+  }
+}
+
+extension Asker {
+  /// The rider's name, in quotes if it could be read as another part of the line.
+  fileprivate var name: String { RiderName(rider) == nil ? "“\(rider)”" : rider }
+
+  /// What the rider wanted: `anna asked for the status`.
+  fileprivate var wish: String {
+    switch asked {
+    case .open?: "\(name) asked to open"
+    case .close?: "\(name) asked to close"
+    case .stop?: "\(name) asked to stop"
+    case .unknown?: "\(name) asked for the status"
+    case nil: "\(name) asked for something"
     }
   }
 }

@@ -28,13 +28,16 @@ struct Metrics: Sendable {
     case lostLines = "stepd_log_lines_lost_total"
     case sending = "stepd_beacon_sending"
     case listening = "stepd_ear_listening"
+    case linkListening = "stepd_link_listening"
+    case linkSending = "stepd_link_sending"
+    case links = "stepd_links_total"
     case lostInput = "stepd_input_lost"
     case road = "stepd_road_connected"
     case guardState = "stepd_guard_state"
 
     var help: String {
       switch self {
-      case .build: "The version that runs."
+      case .build: "What runs: its version, its commit where that is known, and its processor."
       case .start: "When stepd started, Unix time."
       case .commands: "Riders' commands, by what became of them."
       case .refusals: "Refused commands, by refusal code and, where the code has several causes, by the failed check."
@@ -52,6 +55,9 @@ struct Metrics: Sendable {
       case .lostLines: "Lines of the log that nobody took."
       case .sending: "Whether the step's beacon is on the air."
       case .listening: "Whether the adapter at the step listens."
+      case .linkListening: "Whether riders' Bluetooth links are taken."
+      case .linkSending: "Whether the vehicle can be found by Bluetooth."
+      case .links: "Bluetooth links that have ended, by whether a rider has used them."
       case .lostInput: "Whether an input cannot be read."
       case .road: "Whether the traffic feed is connected. It is while somebody wants to open a step."
       case .guardState: "1 for what the traffic guard knows of the step's road; idle while nobody asks."
@@ -73,8 +79,11 @@ struct Metrics: Sendable {
   private var commitSum = (count: 0, seconds: 0.0)
 
   /// - Parameter start: Unix time.
-  init(of steps: [StepID], version: String, at start: Int64) {
-    set(.build, 1, [("version", version)])
+  init(of steps: [StepID], build: Build, at start: Int64) {
+    set(
+      .build, 1,
+      [("version", build.version)] + (build.commit.map { [("commit", $0)] } ?? [])
+        + [("architecture", build.architecture)])
     set(.start, Double(start))
     for name in [Name.connections, .commitFailures, .lostEvents] { set(name, 0) }
     // Prometheus can compute a rate only if the counter was seen at zero.
@@ -123,6 +132,16 @@ struct Metrics: Sendable {
   mutating func note(_ event: BeaconEvent, of plan: BeaconPlan) {
     let isSending = if case .sending = event { 1.0 } else { 0.0 }
     for step in plan.steps { set(.sending, isSending, [("step", step.description)]) }
+  }
+
+  mutating func note(_ event: LinkEvent) {
+    switch event {
+    case .listening: set(.linkListening, 1)
+    case .failed: set(.linkListening, 0)
+    case .sending: set(.linkSending, 1)
+    case .silent: set(.linkSending, 0)
+    case .ended(let wasRiders): count(.links, [("of", wasRiders ? "riders" : "strangers")])
+    }
   }
 
   mutating func begin(_ ticket: CommitTicket) { begun[ticket] = .now }
@@ -207,7 +226,7 @@ final class MetricsFile {
   /// The time between two writes.
   static let interval = Duration.seconds(5)
 
-  let version: String
+  let build: Build
   /// Why it could not be written; the same reason is not repeated.
   let failures: Mailbox<SystemError>
   private let path: String
@@ -220,8 +239,8 @@ final class MetricsFile {
     let failure = Mutex<SystemError?>(nil)
   }
 
-  init(_ path: String, version: String) throws {
-    self.version = version
+  init(_ path: String, build: Build) throws {
+    self.build = build
     self.path = path
     failures = try Mailbox()
     writer = try Worker { [failures, state] texts in

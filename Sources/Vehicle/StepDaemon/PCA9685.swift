@@ -24,7 +24,7 @@ final class PCA9685: Sendable {
   }
 
   /// Table 4. The four registers of output N begin at `output + 4 * N`: two for its on time, two for its off time.
-  private enum Register {
+  fileprivate enum Register {
     static let mode1: Int32 = 0x00
     static let mode2: Int32 = 0x01
     static let output: Int32 = 0x06
@@ -47,33 +47,35 @@ final class PCA9685: Sendable {
 
   private let bus: String
   private let address: Int32
+  private let name: String
   private let outputs: [Int]
   /// The divisor of the 25 MHz clock, minus one (7.3.5).
   private let prescale: Int32
   /// Held by one step's thread at a time, because the chip has only one mode.
   private let turn = Mutex(())
+  private let lock: OutputLock
 
   /// The unit of pulses, nanoseconds: 40 ns of the clock times its divisor. A frame has 4096 units.
   var unit: Int { 40 * Int(prescale + 1) }
 
-  init(_ outputs: PCA9685Outputs) {
-    (bus, address) = (outputs.bus, Int32(outputs.address))
+  /// - Parameter configuration: the path of this program's configuration, which other programs are told.
+  /// - Throws: `DriverError` if another program drives the board.
+  init(_ outputs: PCA9685Outputs, configuration: String) throws {
+    (bus, address, name) = (outputs.bus, Int32(outputs.address), outputs.name)
     self.outputs = outputs.channels.values.map(\.channel)
     prescale = Int32((25_000_000 / (4096 * Double(outputs.frequency))).rounded()) - 1
+    let first = 16 * outputs.address
+    lock = OutputLock(
+      O_RDWR, bytes: first..<first + 16, output: "the PCA9685 at \(name)", configuration: configuration)
+    try lock.takeIfPossible(bus)
   }
 
-  private var name: String { "\(bus) 0x\(String(address, radix: 16))" }
-
-  /// Throws if the bus does not exist, or nothing answers at the chip's address. Changes nothing.
-  func check() throws {
-    try withBus { bus throws in _ = try read(Register.mode1, bus) }
-  }
-
-  /// Sets up the chip, unless it is set up already.
+  /// Takes the board's lock, and sets up the chip, unless it is set up already.
   ///
   /// - Returns: for how many units of a frame the output is on; nil when it is off.
   func prepare(_ output: Int) throws -> Int? {
-    try withBus { bus throws in
+    try lock.take(bus)
+    return try withBus { bus throws in
       if try !isSetUp(bus) {
         // The frame can be changed only while the chip sleeps, and our outputs must not begin to drive when it wakes
         // up.
@@ -116,11 +118,17 @@ final class PCA9685: Sendable {
 
   private func withBus<Result>(_ body: (Int32) throws -> Result) throws -> Result {
     try turn.withLock { _ in
-      let device = try Descriptor.open(bus, O_RDWR)
-      let number = device.number
-      _ = try SystemIO.check("use", name) { i2c_select(number, address) }
-      return try body(number)
+      let device = try Self.open(bus, address, name)
+      return try body(device.number)
     }
+  }
+
+  /// - Returns: the bus, for transfers with the device at this address.
+  fileprivate static func open(_ bus: String, _ address: Int32, _ name: String) throws(SystemError) -> Descriptor {
+    let device = try Descriptor.open(bus, O_RDWR)
+    let number = device.number
+    _ = try SystemIO.check("use", name) { i2c_select(number, address) }
+    return device
   }
 
   private func read(_ register: Int32, _ bus: Int32) throws(SystemError) -> Int32 {
@@ -134,6 +142,22 @@ final class PCA9685: Sendable {
   private func write(_ output: Int, _ values: [UInt8], _ bus: Int32) throws(SystemError) {
     _ = try SystemIO.check("write", name) {
       i2c_write_registers(bus, Register.output + 4 * Int32(output), values, Int32(values.count))
+    }
+  }
+}
+
+extension PCA9685Outputs {
+  fileprivate var name: String { "\(bus) 0x\(String(address, radix: 16))" }
+
+  /// Throws if the bus does not exist, or nothing answers at the board's address. Changes nothing.
+  ///
+  /// - Returns: what the steps' servos are connected to.
+  func check() throws -> [String] {
+    let device = try PCA9685.open(bus, Int32(address), name)
+    let number = device.number
+    _ = try SystemIO.check("read", name) { i2c_read_register(number, PCA9685.Register.mode1) }
+    return channels.sorted { $0.key.description < $1.key.description }.map { step, channel in
+      "the servo of the step \(step) is at output \(channel.channel) of the PCA9685 at \(name)"
     }
   }
 }

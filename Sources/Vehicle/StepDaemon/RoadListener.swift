@@ -122,7 +122,7 @@ final class RoadListener: Sendable {
       let now = Instant.now
       guard begun.duration(to: now) < timeouts.connecting || isConnected,
         lastFrame.duration(to: now) < timeouts.silence || !isConnected
-      else { throw FeedSilence(name: "\(host):\(port)") }
+      else { throw FeedSilence(name: "\(HostPort(host: host, port: port))") }
       if isConnected, now >= nextLocation {
         let time = wall + begun.duration(to: now).inSeconds
         try connection.tell(

@@ -11,26 +11,38 @@ package final class SimulatedServo: ServoDriver, Sendable {
 
   /// - Parameters:
   ///   - log: the file, created at the first motion.
+  ///   - configuration: the path of this program's configuration, which other programs are told.
   ///   - report: called on the servo's thread.
-  package init(log: String, report: @escaping @Sendable (ServoReport) -> Void) throws {
+  /// - Throws: `DriverError` if another program drives the servo.
+  package init(log: String, configuration: String, report: @escaping @Sendable (ServoReport) -> Void) throws {
+    // A device such as /dev/null takes the motions of any number of servos.
+    var status = stat()
+    let isDevice = stat(log, &status) == 0 && status.st_mode & S_IFMT == S_IFCHR
+    let lock =
+      isDevice
+      ? nil
+      : OutputLock(
+        O_WRONLY | O_APPEND, bytes: 0..<1, output: "the simulated servo \(log)", configuration: configuration)
+    try lock?.takeIfPossible(log)
     worker = try Worker { orders in
-      for order in orders { report(ServoReport(order, Self.execute(order, log))) }
+      for order in orders { report(ServoReport(order, Self.execute(order, log, lock))) }
     }
   }
 
   package func execute(_ order: ServoOrder) { worker.post(order) }
 
-  private static func execute(_ order: ServoOrder, _ log: String) -> ServoReport.Outcome {
+  private static func execute(_ order: ServoOrder, _ log: String, _ lock: OutputLock?) -> ServoReport.Outcome {
     guard case .prepare(let from, let to) = order.action else { return .done }
     let line: JSON = [
       "time_s": .rounded(Double(WallClock.microseconds) / 1e6, places: 3), "step": .string(order.step.description),
       "from": .string(from.rawValue), "to": .string(to.rawValue),
     ]
-    do throws(SystemError) {
+    do {
       let file = try Descriptor.open(log, O_WRONLY | O_APPEND | O_CREAT, mode: 0o644)
+      try lock?.take(log)
       try file.write(line.bytes + [0x0A], log)
     } catch {
-      return .failed(.failed(error.description))
+      return .failed(.failed("\(error)"))
     }
     // A simulated servo cannot move a step suddenly, so any place will do for an unknown one.
     return .ready(at: from == .unknown ? 0.5 : nil)
@@ -40,21 +52,31 @@ package final class SimulatedServo: ServoDriver, Sendable {
 /// Hobby servos, each on an output that sends pulses. Each step has a thread.
 ///
 /// An output is enabled only when its step first moves, so that starting the controller moves nothing. It then stays
-/// enabled, so that the servo holds the step against a person's weight.
+/// enabled, so that the servo holds the step against a person's weight. An output is driven under its `OutputLock`.
 package final class PulsedServos: ServoDriver, Sendable {
   private let workers: [StepID: Worker<ServoOrder>]
   private let report: @Sendable (ServoReport) -> Void
 
-  /// - Parameter report: called on any thread.
-  package convenience init(_ outputs: PWMOutputs, report: @escaping @Sendable (ServoReport) -> Void) throws {
+  /// - Parameters:
+  ///   - configuration: the path of this program's configuration, which other programs are told.
+  ///   - report: called on any thread.
+  /// - Throws: `DriverError` if another program drives one of the servos.
+  package convenience init(
+    _ outputs: PWMOutputs, configuration: String, report: @escaping @Sendable (ServoReport) -> Void
+  ) throws {
     try self.init(
-      outputs.channels.mapValues { PulsedServo(PWMOutput(outputs, $0), $0.pulses) },
+      outputs.channels.mapValues { PulsedServo(try PWMOutput(outputs, $0, configuration: configuration), $0.pulses) },
       report: report)
   }
 
-  /// - Parameter report: called on any thread.
-  package convenience init(_ outputs: PCA9685Outputs, report: @escaping @Sendable (ServoReport) -> Void) throws {
-    let board = PCA9685(outputs)
+  /// - Parameters:
+  ///   - configuration: the path of this program's configuration, which other programs are told.
+  ///   - report: called on any thread.
+  /// - Throws: `DriverError` if another program drives the board.
+  package convenience init(
+    _ outputs: PCA9685Outputs, configuration: String, report: @escaping @Sendable (ServoReport) -> Void
+  ) throws {
+    let board = try PCA9685(outputs, configuration: configuration)
     try self.init(
       outputs.channels.mapValues {
         PulsedServo(PCA9685Output(board, $0.channel), $0.pulses)
@@ -80,6 +102,24 @@ package final class PulsedServos: ServoDriver, Sendable {
   }
 }
 
+extension ServoHardware {
+  /// What drives the servos.
+  ///
+  /// - Parameters:
+  ///   - configuration: the path of this program's configuration, which other programs are told.
+  ///   - report: called on any thread.
+  /// - Throws: `DriverError` if another program drives one of the servos.
+  func driver(
+    configuration: String, report: @escaping @Sendable (ServoReport) -> Void
+  ) throws -> any ServoDriver {
+    switch self {
+    case .simulated(let log): try SimulatedServo(log: log, configuration: configuration, report: report)
+    case .pwm(let outputs): try PulsedServos(outputs, configuration: configuration, report: report)
+    case .pca9685(let outputs): try PulsedServos(outputs, configuration: configuration, report: report)
+    }
+  }
+}
+
 /// An output that sends pulses to a servo. Used on one thread; pulses are in nanoseconds.
 protocol PulseOutput: Sendable {
   /// The time from one pulse to the next.
@@ -87,7 +127,7 @@ protocol PulseOutput: Sendable {
   /// Whether it can be disabled without cutting a pulse short.
   var knowsItsFrame: Bool { get }
 
-  /// Sets up the output. That starts no pulses.
+  /// Takes the output's lock, and sets up the output. That starts no pulses.
   ///
   /// - Returns: the pulse that it already sends; nil if it sends none, or none that suits a servo.
   func prepare() throws -> Int?

@@ -73,16 +73,16 @@ extension Inputs {
 }
 
 extension TOMLForm<InputSource> {
-  /// `gpio:/dev/gpiochip0:3` or `file:/run/vehicle/standing`.
+  /// `gpio:pinctrl-rp1:3`, `gpio:/dev/gpiochip0:3` or `file:/run/vehicle/standing`.
   fileprivate static func inputSource(in document: TOMLDocument) -> TOMLForm {
-    TOMLForm(expectation: #""gpio:/dev/CHIP:LINE" or "file:PATH""#) {
+    TOMLForm(expectation: #""gpio:LABEL:LINE", "gpio:/dev/CHIP:LINE" or "file:PATH""#) {
       guard let text = TOMLForm<String>.text.read($0), let colon = text.firstIndex(of: ":") else { return nil }
       let rest = text[text.index(after: colon)...]
       switch text[..<colon] {
       case "file":
         return rest.isEmpty || rest.hasSuffix("/") ? nil : .file(document.resolve(String(rest)))
       case "gpio":
-        guard let end = rest.lastIndex(of: ":"), rest.hasPrefix("/") else { return nil }
+        guard let end = rest.lastIndex(of: ":"), isChip(rest[..<end]) else { return nil }
         let number = rest[rest.index(after: end)...]
         guard let line = Int(number), "\(line)" == number, (0..<1024).contains(line) else { return nil }
         return .gpio(chip: String(rest[..<end]), line: line)
@@ -90,6 +90,11 @@ extension TOMLForm<InputSource> {
         return nil
       }
     }
+  }
+
+  /// A path, or a label: the kernel's have at most 31 bytes. `gpiochip0` is neither.
+  private static func isChip(_ chip: Substring) -> Bool {
+    chip.hasPrefix("/") || (1...31).contains(chip.utf8.count) && !chip.contains("/") && !chip.hasPrefix("gpiochip")
   }
 }
 

@@ -74,7 +74,7 @@ private struct WiredServos {
       throw table.error(.chip, "a PCA9685 is one chip: give bus and address in [servo]")
     }
     var channel = PWMChannel(
-      chip: takesChip ? try table.required(.chip, .integer(in: 0...255)) : 0,
+      chip: takesChip ? try table.required(.chip, .pwmChip) : .number(0),
       channel: try table.required(.channel, .integer(in: 0...outputs - 1)))
     if let closed = try table.optional(.closedPulse, pulse) { channel.pulses.closed = closed }
     if let open = try table.optional(.openPulse, pulse) { channel.pulses.open = open }
@@ -82,10 +82,23 @@ private struct WiredServos {
       throw table.error(.openPulse, "\(channel.pulses.open) is the same as closed_us")
     }
     for (other, taken) in channels where (taken.chip, taken.channel) == (channel.chip, channel.channel) {
-      let chip = takesChip ? " of chip \(channel.chip)" : ""
+      let chip = takesChip ? " of \(channel.chip)" : ""
       throw table.error(.channel, "\(channel.channel)\(chip) is the servo of the step \"\(other)\"")
     }
     channels[step] = channel
+  }
+}
+
+extension TOMLForm<PWMChip> {
+  /// `0` or `"1f00098000.pwm"`.
+  fileprivate static var pwmChip: TOMLForm {
+    TOMLForm(expectation: "an integer from 0 to 255, or the name of a device as \"1f00098000.pwm\"") { value in
+      if let number = TOMLForm<Int>.integer(in: 0...255).read(value) { return .number(number) }
+      guard let name = TOMLForm<String>.text.read(value), name.utf8.count <= 64, !name.contains("/"),
+        !name.hasPrefix("."), !name.hasPrefix("pwmchip")
+      else { return nil }
+      return .device(name)
+    }
   }
 }
 

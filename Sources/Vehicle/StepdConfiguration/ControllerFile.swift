@@ -96,6 +96,8 @@ package struct ControllerFile: Equatable, Sendable {
   package var beacons: [StepID: Beacon] = [:]
   /// The adapters that hear riders' devices.
   package var ears: [StepID: Ear] = [:]
+  /// The adapter that takes riders' Bluetooth links, by its number; nil for none.
+  package var link: UInt16?
   /// The path of the file with the keys of dynamic tags; only its owner may read it.
   package var tagKeys: String?
   package var profile = Self.standardProfile
@@ -131,8 +133,12 @@ package struct ControllerFile: Equatable, Sendable {
   }
 
   enum Key: String, TOMLKey {
-    case vehicle, journal, broker, keys, policy, beacon, ears, tags, servo, inputs, interlock, watchdog, metrics
+    case vehicle, journal, broker, keys, policy, beacon, ears, link, tags, servo, inputs, interlock, watchdog, metrics
     case trafficGuard = "guard"
+  }
+
+  private enum LinkKey: String, TOMLKey {
+    case adapter
   }
 
   private enum TagsKey: String, TOMLKey {
@@ -157,6 +163,13 @@ package struct ControllerFile: Equatable, Sendable {
     if let table = try table.table(.ears, EarsKey.self) {
       for (step, table) in try table.stepTables(.steps, EarKey.self) { ears[step] = try Ear(table) }
     }
+    if let table = try table.table(.link, LinkKey.self) {
+      let text = try table.required(.adapter, .text)
+      guard case .hci(let number)? = try? RadioSpec(text) else {
+        throw table.error(.adapter, "expected an adapter of this computer, as \"hci0\"")
+      }
+      link = number
+    }
     if let tags = try table.table(.tags, TagsKey.self) { tagKeys = try tags.required(.keys, tags.path) }
     let servo = try table.requiredTable(.servo, ServoKey.self)
     (self.servo, profile) = (try ServoHardware(servo), try MotionProfile(servo))
@@ -176,6 +189,7 @@ package struct ControllerFile: Equatable, Sendable {
 
   fileprivate enum PolicyKey: String, TOMLKey {
     case zone, proofs, both
+    case leastLinkLevel = "link_dbm"
     case acceptsStatic = "static"
     case proofAge = "proof_age_s"
     case reserve = "reserve_s"
@@ -208,7 +222,7 @@ package struct ControllerFile: Equatable, Sendable {
 extension ControllerFile.BrokerLogin {
   fileprivate init(_ table: TOMLTable<VehicleFile.BrokerKey>) throws(ConfigurationError) {
     identity = try Broker.Identity(table)
-    host = try table.optional(.host, .text)
+    host = table.has(.host) ? try table.host(.host, port: "port") : nil
     port = try table.optional(.port, .port)
     authority = try table.optional(.ca, table.path)
   }
@@ -229,11 +243,15 @@ extension Policy {
       methods: try table.optional(.proofs, .words(ProofMethod.allCases)) ?? standard.methods,
       acceptsStatic: try table.optional(.acceptsStatic, .boolean) ?? standard.acceptsStatic,
       needsHearing: try table.optional(.both, .boolean) ?? standard.needsHearing,
+      leastLinkLevel: try table.optional(.leastLinkLevel, .integer(in: -126...(-1))).map { Int8($0) },
       zone: try table.optional(.zone, .word([.immediate, .near])) ?? standard.zone,
       proofAge: try table.optional(.proofAge, .milliseconds(seconds: 1...60)) ?? standard.proofAge,
       reserve: try table.optional(.reserve, .milliseconds(seconds: 0...600)) ?? standard.reserve)
     guard !needsHearing || methods.contains(.heard) && methods.count > 1 else {
       throw table.error(.both, #"true takes "heard" and another proof in proofs"#)
+    }
+    guard needsHearing || leastLinkLevel == nil else {
+      throw table.error(.leastLinkLevel, "the strength of a link alone proves nothing: it takes both = true")
     }
   }
 }
@@ -276,7 +294,8 @@ extension ControllerFile {
     [
       ("vehicle", vehicle != new.vehicle), ("journal", journal != new.journal), ("[broker]", broker != new.broker),
       ("[keys]", keys != new.keys), ("[beacon]", beaconPeriod != new.beaconPeriod || beacons != new.beacons),
-      ("[ears]", ears != new.ears), ("[servo]", servo != new.servo || profile != new.profile),
+      ("[ears]", ears != new.ears), ("[link]", link != new.link),
+      ("[servo]", servo != new.servo || profile != new.profile),
       ("[servo] installed", installed != new.installed),
       ("[inputs]", inputs.wirings != new.inputs.wirings), ("[interlock]", inputs.interlock != new.inputs.interlock),
       ("[watchdog]", watchdog != new.watchdog), ("[metrics]", metrics != new.metrics),

@@ -1,5 +1,5 @@
-"""NFC Forum Type 2 tags: NTAG213/215/216 (NTAG213_215_216, Rev. 3.2), NTAG203, MIFARE Ultralight (MF0ICU1), and MIFARE
-Ultralight C (MF0ICU2), to which nobody can say its key."""
+"""NFC Forum Type 2 tags: NTAG213/215/216 (NTAG213_215_216, Rev. 3.2), NTAG203, MIFARE Ultralight (MF0ICU1), MIFARE
+Ultralight EV1 (MF0ULx1) without its counters, and MIFARE Ultralight C (MF0ICU2), to which nobody can say its key."""
 
 from dataclasses import dataclass
 
@@ -71,6 +71,10 @@ MODELS = {
         blocks=((0, 0b1110), (4, 0b1110_0000), (8, 1 << 12), (9, 1 << 13), (10, 1 << 14), (11, 1 << 15)),
     ),
     "ultralight": Model(16, refusal=None),
+    "ultralight-ev1-48": Model(20, version=bytes.fromhex("0004030101000b03")),
+    "ultralight-ev1-128": Model(
+        41, version=bytes.fromhex("0004030101000e03"), lock_page=0x24, **even_locks(16, 35, 2, 5)
+    ),
 }  # fmt: skip
 
 
@@ -112,7 +116,9 @@ class Type2(Tag):
         memory[12 : 16 + len(self.model.content)] = self.model.container + self.model.content
         if self.model.configuration:
             # Mirror off, AUTH0 beyond the end, no limit; the password is all ones.
-            memory[self.model.configuration * 4 - 4 :] = bytes.fromhex("000000bd 040000ff 00050000 ffffffff 00000000")
+            memory[self.model.configuration * 4 :] = bytes.fromhex("040000ff 00050000 ffffffff 00000000")
+            if self.model.lock_page is not None:
+                memory[self.model.lock_page * 4 + 3] = 0xBD
         if self.model.key_pages:
             memory[self.model.key_pages.start * 4 - 8] = self.model.pages  # AUTH0: no page needs the key
         return memory

@@ -1,5 +1,6 @@
 import Bluetooth
 import Domain
+import Encoding
 import Testing
 
 @Suite("btsnoop decoding")
@@ -163,10 +164,12 @@ struct BTSnoopDecoderTests {
     "refuses other files, and says what they are",
     arguments: [
       ([], "it is empty"),
-      ([0x0A, 0x0D, 0x0D, 0x0A, 0x1C, 0, 0, 0], "it is pcapng, which `editcap -F btsnoop` can convert"),
-      ([0xD4, 0xC3, 0xB2, 0xA1, 2, 0, 4, 0], "it is pcap, which `editcap -F btsnoop` can convert"),
-      ([0xA1, 0xB2, 0x3C, 0x4D, 0, 2, 0, 4], "it is pcap, which `editcap -F btsnoop` can convert"),
+      ([0x0A, 0x0D, 0x0D, 0x0A, 0x1C, 0, 0, 0], "it is pcapng"),
+      ([0xD4, 0xC3, 0xB2, 0xA1, 2, 0, 4, 0], "it is pcap"),
+      ([0xA1, 0xB2, 0x3C, 0x4D, 0, 2, 0, 4], "it is pcap"),
       ([0x1F, 0x8B, 8, 0], "it is gzip"),
+      ([0x50, 0x4B, 3, 4, 0], "it is zip"),
+      ([0x41], "it does not begin with `btsnoop`"),
       (Array("snoop\0\0\0".utf8), "it does not begin with `btsnoop`"),
       (Array("> 04 3E 27 02 01".utf8), "it does not begin with `btsnoop`"),
       (Capture(version: 2).bytes, "its version is 2, and only version 1 is known"),
@@ -179,6 +182,72 @@ struct BTSnoopDecoderTests {
     let (records, defect) = decode(bytes)
     #expect(records.isEmpty)
     #expect(defect == .notACapture(reason: reason))
+  }
+
+  @Test(
+    "says a foreign capture's link type, and only what converts it",
+    arguments: [
+      (187, " (Bluetooth HCI H4), which `editcap -T bluetooth-h4-linux -F btsnoop` converts"),
+      (201, " (Bluetooth HCI H4 with directions), which `editcap -F btsnoop` converts"),
+      (254, " (Bluetooth Linux monitor), which `editcap -F btsnoop` converts"),
+      (251, " (Bluetooth LE link layer); only the types 187, 201, 254 can be converted"),
+      (272, " (nRF Sniffer for Bluetooth LE); only the types 187, 201, 254 can be converted"),
+      (1, " (Ethernet); only the types 187, 201, 254 can be converted"),
+      (147, "; only the types 187, 201, 254 can be converted"),
+    ] as [(UInt16, String)])
+  func linkTypes(type: UInt16, rest: String) {
+    for isBigEndian in [false, true] {
+      let files: [(String, [UInt8])] = [
+        ("pcap", ForeignFile.pcap(type, isBigEndian: isBigEndian)),
+        ("pcapng", ForeignFile.pcapng([type], packets: [[1, 2, 3]], isBigEndian: isBigEndian)),
+        ("pcapng", ForeignFile.pcapng([type, type], isBigEndian: isBigEndian)),
+      ]
+      for (name, file) in files {
+        for piece in [1, 7, .max] {
+          let (records, defect) = decode(file, piece: piece)
+          #expect(records.isEmpty)
+          #expect(defect == .notACapture(reason: "it is \(name) of link type \(type)\(rest)"))
+        }
+      }
+    }
+  }
+
+  @Test("says all link types of a capture of several interfaces, and does not wait for its packets")
+  func interfaces() {
+    let several = ForeignFile.pcapng([201, 1])
+    let reason = """
+      it is pcapng with the link types 201 (Bluetooth HCI H4 with directions), 1 (Ethernet); only a capture of one of \
+      187, 201, 254 can be converted
+      """
+    #expect(decode(several).defect == .notACapture(reason: reason))
+    #expect(decode(ForeignFile.pcapng([])).defect == .notACapture(reason: "it is pcapng"))
+    // The interface would come behind more than is looked at.
+    let section = ForeignFile.pcapng([])
+    let custom =
+      UInt32(0xBAD).littleEndianBytes + UInt32(80_000).littleEndianBytes + [UInt8](repeating: 0, count: 79_992)
+    #expect(decode(section + custom + custom, piece: 5000).defect == .notACapture(reason: "it is pcapng"))
+    let named = "it is pcapng of link type 201 (Bluetooth HCI H4 with directions), which `editcap -F btsnoop` converts"
+    var decoder = BTSnoopDecoder()
+    ForeignFile.pcapng([201], packets: [[]]).withUnsafeBytes { decoder.append($0) }
+    do throws(BTSnoopDecoder.Defect) {
+      _ = try decoder.next { time, _ in time }
+      Issue.record("it waits for more")
+    } catch {
+      #expect(error == .notACapture(reason: named))
+    }
+  }
+
+  @Test("survives every byte of a foreign capture being another")
+  func foreignMutations() {
+    for file in [ForeignFile.pcap(201), ForeignFile.pcapng([201, 1], packets: [[1, 2, 3]])] {
+      for index in file.indices {
+        for change: UInt8 in [0x01, 0x80, 0xFF] {
+          var bytes = file
+          bytes[index] ^= change
+          #expect(decode(bytes).defect != nil)
+        }
+      }
+    }
   }
 
   @Test("survives every byte being another")

@@ -44,6 +44,17 @@ struct CaptureRadioTests {
     #expect(try radio.next(until: time(9_000_000)) == .ended(time(2_000_000)))
   }
 
+  @Test("tell beacons whose makers put bytes behind the power, in reports of either kind")
+  func bytesBehind() throws {
+    var capture = Capture()
+    // A legacy advertisement has 31 bytes, which leaves room for four.
+    for behind in 0...4 { capture.add(Packet.report(minor: UInt8(behind), behind: behind), at: Int64(behind)) }
+    for behind in 0...5 {
+      capture.add(Packet.extendedReport(minor: UInt8(10 + behind), behind: behind), at: Int64(10 + behind))
+    }
+    #expect(try hear(open(capture)) == ([0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 15], .ended(time(15))))
+  }
+
   @Test("tell the deadline when the capture's clock has passed it, and not before what was heard until then")
   func deadlines() throws {
     var capture = Capture()
@@ -110,8 +121,7 @@ struct CaptureRadioTests {
       try RadioSpec.btsnoop(folder.path).open()
     }
     let path = try folder.capture(Array("\n\r\r\n".utf8))
-    #expect(throws: RadioError.notACapture(path: path, reason: "it is pcapng, which `editcap -F btsnoop` can convert"))
-    {
+    #expect(throws: RadioError.notACapture(path: path, reason: "it is pcapng")) {
       try RadioSpec.btsnoop(path).open()
     }
   }
@@ -124,6 +134,45 @@ struct CaptureRadioTests {
     let (minors, then) = try hear(open(capture))
     #expect(minors == (0..<10_000).map { UInt16($0 % 256) })
     #expect(then == .ended(time(9999)))
+  }
+
+  @Test("play in their own time where somebody looks, or faster, and tell the same")
+  func paced() throws {
+    var capture = Capture()
+    capture.add(Packet.report(minor: 1), at: 0)
+    capture.add(Packet.report(minor: 2), at: 250_000)
+    capture.add(Packet.report(minor: 3), at: 400_000)
+    for (speed, least, most) in [(1.0, 0.4, 2.0), (100, 0.0, 0.3)] {
+      let radio = try PacedRadio(open(capture), speed: speed, nil)
+      let began = Instant.now
+      #expect(radio.start == time(0))
+      #expect(try hear(radio, until: 300_000) == ([1, 2], .deadline(time(400_000))))
+      #expect(began.duration(to: .now).inSeconds >= 0.3 / speed)
+      #expect(try hear(radio, until: 500_000) == ([3], .ended(time(400_000))))
+      #expect((least...most).contains(began.duration(to: .now).inSeconds))
+    }
+  }
+
+  @Test("leave a long gap out where somebody looks, and a clock that was set back")
+  func gaps() throws {
+    var capture = Capture()
+    capture.add(Packet.report(minor: 1), at: 3_600_000_000)
+    capture.add(Packet.report(minor: 2), at: 10_800_000_000)
+    capture.add(Packet.report(minor: 3), at: 1_000)
+    let began = Instant.now
+    #expect(try hear(PacedRadio(open(capture), speed: 1, nil)) == ([1, 2, 3], .ended(time(1_000))))
+    #expect(began.duration(to: .now).inSeconds < 1)
+  }
+
+  @Test("end at a signal where somebody looks")
+  func pacedInterrupted() throws {
+    var capture = Capture()
+    capture.add(Packet.report(minor: 1), at: 0)
+    capture.add(Packet.report(minor: 2), at: 1_900_000)
+    let interruption = try Interruption.manual()
+    interruption.interrupt()
+    let radio = try PacedRadio(open(capture), speed: 0.1, interruption)
+    #expect(throws: RadioError.interrupted) { try hear(radio) }
   }
 
   @Test("wait for a pipe that is slow")

@@ -56,6 +56,15 @@ struct H4RadioTests {
       ])
   }
 
+  @Test("tell beacons whose makers put bytes behind the power")
+  func bytesBehind() throws {
+    let beacons = (0...5).map { Packet.extendedReport(minor: UInt8($0), behind: $0) }
+    _ = try commands(.init(sends: beacons)) { spec in
+      let radio = try spec.open()
+      #expect(try hear(radio, 6) == [0, 1, 2, 3, 4, 5])
+    }
+  }
+
   @Test("speak to an older controller in the commands that it knows")
   func legacy() throws {
     let commands = try commands(.init(extended: false, sends: [Packet.reports(minors: [1, 2])])) { spec in

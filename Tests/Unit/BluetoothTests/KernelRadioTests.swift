@@ -45,6 +45,7 @@ struct KernelRadioTests {
     Case("a Bluetooth 4.2 controller", "hci", "--ctl --bt4"),
     Case("several reports in an event", "hci", "--ctl '--bundle 3'"),
     Case("several legacy reports in an event", "hci", "--ctl '--bt4 --bundle 3'"),
+    Case("beacons that tell their battery", "hci", scenario: RadioContract.scenario(hasBattery: true)),
     Case("nobody with the capability", "hci", by: capability),
     Case("nobody", "notPermitted", "--as nobody"),
     Case("an adapter that is down", "down", "--noup"),
@@ -71,6 +72,9 @@ struct KernelRadioTests {
 
     Case("bluetoothd, asked by root", "bluez", "--dbus"),
     Case("somebody who speaks as bluetoothd", "forged", "--dbus"),
+    Case(
+      "bluetoothd, beside beacons that tell their battery", "bluez", "--dbus",
+      scenario: RadioContract.scenario(hasBattery: true)),
     Case("bluetoothd, asked by nobody", "bluez", "--dbus --as nobody"),
     Case("bluetoothd, asked by nobody, of a 4.2 controller", "bluez", "--dbus --as nobody --ctl --bt4"),
     Case("no system bus", "noBus"),

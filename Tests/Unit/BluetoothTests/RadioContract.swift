@@ -11,15 +11,18 @@ struct RadioContract {
   /// The same for `beaconctl`, 20 times a second each. What comes first is no beacon: it is sent while the scan is
   /// being started, and who hears it there is chance.
   ///
-  /// - Parameter seconds: how long they are on the air, from the beginning of a scan.
-  static func scenario(seconds: Int = 1_000_000) -> String {
-    """
-    raw 00:11:22:33:44:55 pub 50 0 0201060303aafe -50 0 \(seconds)
-    ibeacon C0:00:00:00:00:01 rnd 50 5f3c1c0e7a0b4f579a551f0f6c1b2a90 1 1 -59 -60 0 \(seconds)
-    ibeacon C0:00:00:00:00:02 rnd 50 5f3c1c0e7a0b4f579a551f0f6c1b2a90 1 2 -59 -60 0 \(seconds)
-    ibeacon C0:00:00:00:00:03 rnd 50 5f3c1c0e7a0b4f579a551f0f6c1b2a90 1 3 -59 127 0 \(seconds)
-
-    """
+  /// - Parameters:
+  ///   - seconds: how long they are on the air, from the beginning of a scan.
+  ///   - hasBattery: whether the charge of a battery follows the measured power, as some makers have it.
+  static func scenario(seconds: Int = 1_000_000, hasBattery: Bool = false) -> String {
+    let uuid = "5f3c1c0e7a0b4f579a551f0f6c1b2a90"
+    let beacons = [(1, "-60"), (2, "-60"), (3, "127")].map { minor, rssi in
+      // Flags, then manufacturer's data of Apple's: a beacon of 21 bytes, and one more.
+      hasBattery
+        ? "raw C0:00:00:00:00:0\(minor) rnd 50 3 0201061bff4c000215\(uuid)0001000\(minor)c564 \(rssi) 0 \(seconds)\n"
+        : "ibeacon C0:00:00:00:00:0\(minor) rnd 50 \(uuid) 1 \(minor) -59 \(rssi) 0 \(seconds)\n"
+    }
+    return "raw 00:11:22:33:44:55 pub 50 0 0201060303aafe -50 0 \(seconds)\n" + beacons.joined()
   }
 
   /// Which of the beacons it tells of.
@@ -79,7 +82,7 @@ struct RadioContract {
       last = advertisement.time
       guard let minor = minor(advertisement) else { continue }
       #expect(minors.contains(minor))
-      #expect(advertisement.address == DeviceAddress(0xC000_0000_0000 + UInt64(minor)))
+      #expect(advertisement.address == DeviceAddress(0xC000_0000_0000 + UInt64(minor), isRandom: true))
       #expect(advertisement.rssi == (minor == 3 ? nil : -60))
       heard.insert(minor)
     }

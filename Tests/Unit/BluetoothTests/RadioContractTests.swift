@@ -44,12 +44,12 @@ struct RadioContractTests {
     }
   }
 
-  @Test("H4, a controller of somebody else")
-  func beaconctl() throws {
+  @Test("H4, a controller of somebody else, also beside beacons that tell their battery", arguments: [false, true])
+  func beaconctl(hasBattery: Bool) throws {
     for options in ["", "--bt4", "--bundle 3", "--bt4 --bundle 3"] {
       let socket = "\(folder.path)/socket"
       try Descriptor.open("\(folder.path)/scenario", O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
-        .write(Array(RadioContract.scenario().utf8))
+        .write(Array(RadioContract.scenario(hasBattery: hasBattery).utf8))
       let (status, output) = shell(
         """
         set -e; cd '\(folder.path)'; test -x beaconctl || gcc -w -o beaconctl '\(Rig.path)/beaconctl.c' -lm

@@ -36,7 +36,7 @@ struct RecordingRadioTests {
 
   private func advertisement(at microseconds: Int64, rssi: Int8? = -60, bytes count: Int = 30) -> Advertisement {
     Advertisement(
-      time: time(microseconds), address: DeviceAddress(0xC605_0403_0201), rssi: rssi,
+      time: time(microseconds), address: DeviceAddress(0xC605_0403_0201, isRandom: true), rssi: rssi,
       data: [UInt8](repeating: 0xAA, count: count))
   }
 
@@ -79,7 +79,8 @@ struct RecordingRadioTests {
 
   @Test("write exactly these bytes")
   func bytes() {
-    let beacon = Advertisement(time: time(1), address: DeviceAddress(0xC605_0403_0201), rssi: -60, data: [2, 1, 6])
+    let beacon = Advertisement(
+      time: time(1), address: DeviceAddress(0xC605_0403_0201, isRandom: true), rssi: -60, data: [2, 1, 6])
     // Lengths, flags, drops, time.
     let header: [UInt8] =
       [0, 0, 0, 18, 0, 0, 0, 18, 0, 0, 0, 3, 0, 0, 0, 0] + [0x00, 0xDC, 0xDD, 0xB3, 0x0F, 0x2F, 0x80, 1]

@@ -62,3 +62,51 @@ struct TSharkTests {
     #expect(frames.count == count)
   }
 }
+
+@Suite(
+  "captures of Wireshark's are converted as the message says",
+  .enabled(if: shell("command -v editcap").status == 0, "editcap is not installed"))
+struct EditcapTests {
+  private let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  /// The event as each link type has it: behind its packet type, with a direction, or with the monitor's opcode.
+  private static let event = Packet.report(minor: 9)
+  private static let packets: [UInt16: [UInt8]] = [
+    187: event, 201: [0, 0, 0, 1] + event, 254: [0, 0, 0, 3] + event.dropFirst(), 251: event, 256: event, 272: event,
+    1: event, 220: event, 255: event, 147: event,
+  ]
+
+  /// What a message promises, or nothing.
+  private func converter(_ path: String) throws -> Substring? {
+    do throws(RadioError) {
+      _ = try RadioSpec.btsnoop(path).open()
+    } catch {
+      guard case .notACapture(_, let reason) = error else { throw error }
+      return reason.split(separator: "`").first { $0.hasPrefix("editcap") }
+    }
+    Issue.record("it is read")
+    return nil
+  }
+
+  @Test("and in no other case", arguments: packets.keys.sorted())
+  func conversion(type: UInt16) throws {
+    let packet = try #require(Self.packets[type])
+    let converted = "\(folder.path)/converted"
+    for file in [ForeignFile.pcap(type, packets: [packet]), ForeignFile.pcapng([type], packets: [packet])] {
+      let path = try folder.capture(file)
+      guard let converter = try converter(path) else {
+        #expect(shell("editcap -F btsnoop \(path) \(converted) 2>&1").status != 0)
+        continue
+      }
+      #expect(shell("\(converter) \(path) \(converted) 2>&1").status == 0)
+      let radio = try RadioSpec.btsnoop(converted).open()
+      guard case .heard(let advertisement) = try radio.next(until: nil) else {
+        Issue.record("nothing is heard")
+        continue
+      }
+      #expect(advertisement.iBeacon?.minor == 9)
+    }
+  }
+}

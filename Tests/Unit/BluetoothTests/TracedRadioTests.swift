@@ -29,7 +29,8 @@ struct TracedRadioTests {
     let beacon = IBeacon(uuid: Self.uuid, major: 1, minor: 1, measuredPower: -59)
     return .heard(
       Advertisement(
-        time: UnixTime(microseconds: Int64(second * 1e6)), address: DeviceAddress(0xC605_0403_0201), rssi: -60,
+        time: UnixTime(microseconds: Int64(second * 1e6)), address: DeviceAddress(0xC605_0403_0201, isRandom: true),
+        rssi: -60,
         data: isBeacon ? beacon.advertisingData : [0x02, 0x01, 0x06]))
   }
 

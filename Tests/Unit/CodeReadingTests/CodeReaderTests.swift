@@ -34,6 +34,21 @@ import Testing
     }
   }
 
+  @Test("the cameras of this computer are found, the first one first")
+  func cameras() throws {
+    for name in ["video10", "video2", "video0", "video1", "v4l-subdev0", "videos", "null"] {
+      try temporary.write("dev/\(name)")
+    }
+    // The second device of a camera brings no pictures.
+    for (number, index) in [(0, 0), (1, 1), (2, 0)] {
+      try temporary.write("class/video\(number)/index", "\(index)\n")
+    }
+    #expect(
+      CodeSource.cameras(devices: "\(folder)/dev", classes: "\(folder)/class")
+        == ["video0", "video2", "video10"].map { "\(folder)/dev/\($0)" })
+    #expect(CodeSource.cameras(devices: "\(folder)/none", classes: "\(folder)/class") == [])
+  }
+
   @Test("codes come one after the other, up to the end")
   func codes() throws {
     #expect(try read(#"printf '\0\3cab\0\2cd\0\1e'"#) == [Array("ab".utf8), Array("d".utf8)])

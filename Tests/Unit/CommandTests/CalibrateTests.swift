@@ -59,7 +59,7 @@ struct CalibrateTests {
     let summary = /(left|right): correct zone \d+ % \(was \d+ %\)/
     #expect(ended.lines.suffix(2).allSatisfy { $0.wholeMatch(of: summary) != nil }, "\(ended.lines)")
     #expect(ended.lines.contains("wrote \(file)"))
-    let question = "write left -74 dBm, right -52 dBm into \(file)? [Y/n] "
+    let question = "write left -74 dBm, right -52 dBm into \(file)? (n or s: not now, q: quit) [Y/n] "
     let note = "riders' copies of this file still have the old values; make them again\n"
     #expect(ended.errors == "\(question)\(question)\(note)")
     let after = try TemporaryFolder.text(file)
@@ -125,7 +125,7 @@ struct CalibrateTests {
         """)
     let asked = calibrates("--step", "left", answers: [""])
     #expect(asked.ending == .status(.done))
-    #expect(asked.errors.contains("; the correct zone would be found less often? [y/N] "))
+    #expect(asked.errors.contains("; the correct zone would be found less often? (n or s: not now, q: quit) [y/N] "))
     #expect(try TemporaryFolder.text(file) == before)
   }
 
@@ -174,10 +174,39 @@ struct CalibrateTests {
 
       """
     let fault = "cannot connect to h4:unix:\(shell.path("none")): No such file or directory"
+    let question = "try again? (s: leave it out, q: quit) [Y/n] "
     #expect(
       ended.errors
-        == "\(beginning)\(request)\(fault)\ntry again? [Y/n] \(request)\(fault)\ntry again? [Y/n] stepctl: error: \(fault)\n"
-    )
+        == "\(beginning)\(request)\(fault)\n\(question)\(request)\(fault)\n\(question)stepctl: error: \(fault)\n")
+  }
+
+  @Test("q ends it and s leaves a position out also where the radio failed")
+  func keysAfterAnError() throws {
+    let quit = goesOn(answers: ["", "q"])
+    #expect(quit.ending == .status(.failure))
+    #expect(quit.errors.hasSuffix("try again? (s: leave it out, q: quit) [Y/n] "))
+    let left = goesOn(answers: ["", "what?", "S", "q"])
+    #expect(left.ending == .status(.failure))
+    #expect(left.errors.contains("2 of 6: "))
+    #expect(
+      left.errors.hasSuffix("1 of 6 positions are kept in \(file).calibration; the next run goes on from there\n"))
+  }
+
+  @Test("at the last question q ends it and s says no; both keep what was measured")
+  func keysAtTheEnd() throws {
+    try keep(6)
+    let before = try TemporaryFolder.text(file)
+    let quit = goesOn(answers: ["q"])
+    #expect(quit.ending == .status(.failure))
+    #expect(quit.lines.last?.hasSuffix(", not written") == true)
+    #expect(quit.errors.contains("6 of 6 positions are kept in "))
+    #expect(!quit.errors.contains("error"))
+    let told = goesOn("--json", answers: ["q"])
+    #expect(told.ending == .status(.failure))
+    #expect(try told.objects.map { $0["written"] ?? $0["code"] } == [.bool(false), "failure"])
+    #expect(goesOn(answers: ["s"]).ending == .status(.done))
+    #expect(try TemporaryFolder.text(file) == before)
+    #expect(Files.exists("\(file).calibration"))
   }
 
   private static let positions: [(distance: Double, carry: String)] = [

@@ -27,6 +27,7 @@ struct ConfigTests {
         vehicle  -                                (default)
         radio    bluez:hci1                       (~/.config/stepctl/config.toml:1)
         nfc      pn532_uart:/dev/ttyUSB0          (flag --nfc)
+        via      auto                             (default)
         timeout  20.0 s                           (STEPCTL_TIMEOUT)
 
         """)
@@ -35,6 +36,9 @@ struct ConfigTests {
     #expect(object["nfc"]?["origin"] == .string("\(shell.path("etc"))/config.toml:1"))
     #expect(object["timeout_s"]?["value"] == .number(20))
     #expect(object["vehicle_file"] == .null)
+    shell.environment["STEPCTL_VIA"] = "hci1"
+    let other = try #require(try shell.types("config", "show", "--json").objects.first)
+    #expect(other["via"] == ["value": "hci1", "origin": "STEPCTL_VIA"])
   }
 
   @Test("shows the vehicle file that is meant, and what is wrong with it")
@@ -43,7 +47,7 @@ struct ConfigTests {
     let ended = shell.types("config", "show", "--vehicle", file)
     #expect(ended.ending == .status(.done))
     #expect(
-      Array(ended.lines.dropFirst(4)) == [
+      Array(ended.lines.dropFirst(5)) == [
         "", "Van (\(file))", "  uuid       \(Shell.vehicle)", "  step       left, at the left side, major 1",
         "  step       right, at the right side, major 2",
       ])
@@ -54,6 +58,16 @@ struct ConfigTests {
     let none = shell.types("config", "show", "--vehicle", "van")
     #expect(none.ending == .status(.noInput))
     #expect(none.errors.hasPrefix("stepctl: error: --vehicle: no vehicle \"van\": there is no "))
+  }
+
+  @Test("with sudo, says whose folder was looked into")
+  func sudo() throws {
+    var shell = shell
+    #expect(shell.types("locate").notes.last?.hasPrefix("hint: import what your operator gave you") == true)
+    shell.environment["SUDO_USER"] = "anna"
+    let ended = shell.types("locate")
+    #expect(ended.ending == .status(.noInput))
+    #expect(ended.notes.last == "hint: with sudo, ~ is root's: leave sudo out, or name anna's vehicle by --vehicle")
   }
 
   @Test("says which setting is wrong")
@@ -86,6 +100,97 @@ struct ConfigTests {
   }
 }
 
+@Suite("stepctl config list and forget")
+struct ConfigListTests {
+  private var shell: Shell
+  private let vehicles: String
+
+  init() throws {
+    shell = try Shell()
+    vehicles = shell.path("home/.config/stepctl/vehicles")
+    let folder = shell.path("car")
+    try #require(shell.types("provision", "vehicle", folder, "--name", "Rolling Chassis").ending == .status(.done))
+    try #require(shell.types("provision", "token", folder, "--rider", "anna").ending == .status(.done))
+    let imported = shell.types("config", "import", "\(folder)/riders/anna", "--yes", "--name", "ours")
+    try #require(imported.ending == .status(.done))
+  }
+
+  @Test("lists each known vehicle with the access to it, also one whose file is wrong")
+  func list() throws {
+    _ = try shell.vehicleFile("home/.config/stepctl/vehicles/Van.toml")
+    try shell.folder.write("home/.config/stepctl/vehicles/wrong.toml", "name = 1\n")
+    let ended = shell.types("config", "list")
+    #expect(ended.ending == .status(.done) && ended.errors == "")
+    #expect(ended.lines.count == 3)
+    #expect(ended.lines[0] == "Van    no token")
+    #expect(ended.lines[1].hasPrefix("ours   Rolling Chassis: anna: left, right, until "), "\(ended.output)")
+    #expect(ended.lines[2].hasPrefix("wrong  \(vehicles)/wrong.toml:1: name: expected "), "\(ended.output)")
+    let objects = try shell.types("config", "list", "--json").objects
+    #expect(objects.map { $0["name"] } == ["Van", "ours", "wrong"])
+    #expect(objects.map { $0["rider"] } == [.null, "anna", .null])
+    #expect(objects[1]["vehicle_file"] == .string("\(vehicles)/ours/vehicle.toml"))
+    #expect(objects[1]["at_server"] == .null && objects[2]["uuid"] == .null)
+  }
+
+  @Test("forgets a vehicle with its files, after an answer, and no other")
+  func forget() throws {
+    var shell = shell
+    let van = try shell.vehicleFile("home/.config/stepctl/vehicles/van.toml")
+    #expect(shell.types("config", "forget", "ours").ending == .status(.noInput))
+    #expect(shell.types("config", "forget", "ours", "--no-input").ending == .status(.usage))
+    shell.answers = ["n"]
+    let no = shell.types("config", "forget", "ours")
+    #expect(no.ending == .status(.failure))
+    #expect(no.notes.first == "vehicle  Rolling Chassis (~/.config/stepctl/vehicles/ours/vehicle.toml)")
+    #expect(no.notes[1].hasPrefix("access   anna: left, right, until "))
+    #expect(Files.exists("\(vehicles)/ours/token.jwt"))
+    shell.answers = ["y"]
+    let yes = shell.types("config", "forget", "rolling chassis")
+    #expect(yes.ending == .status(.done) && yes.output == "ours is forgotten\n")
+    #expect(try Files.names(in: vehicles) == ["van.toml"])
+    #expect(shell.types("config", "forget", "van", "--yes", "--json").ending == .status(.done))
+    #expect(!Files.exists(van))
+    #expect(shell.types("config", "list").notes == ["you know no vehicle yet; `stepctl config import FILE` adds one"])
+  }
+
+  @Test("forgets a vehicle by its own name, as people type it, and none where two have it")
+  func forgetByName() throws {
+    for name in ["one", "two"] {
+      let file = try shell.vehicleFile("home/.config/stepctl/vehicles/\(name).toml")
+      try shell.folder.write(
+        "home/.config/stepctl/vehicles/\(name).toml",
+        try TemporaryFolder.text(file).replacing("\"Van\"", with: "\"Käfer\""))
+    }
+    #expect(shell.types("config", "forget", "kaefer", "--yes").ending == .status(.usage))
+    #expect(shell.types("config", "forget", "one", "--yes").ending == .status(.done))
+    #expect(shell.types("config", "forget", "kaefer", "--yes").output == "two is forgotten\n")
+  }
+
+  @Test("forgets a vehicle by its file or its folder, and none for the folder of all")
+  func forgetByPath() throws {
+    let vehicles = shell.path("home/.config/stepctl/vehicles")
+    let file = try shell.vehicleFile("home/.config/stepctl/vehicles/one.toml")
+    _ = try shell.vehicleFile("home/.config/stepctl/vehicles/two/vehicle.toml")
+    #expect(shell.types("config", "forget", vehicles, "--yes").ending == .status(.noInput))
+    #expect(shell.types("config", "forget", file, "--yes").output == "one is forgotten\n")
+    #expect(shell.types("config", "forget", "\(vehicles)/two", "--yes").output == "two is forgotten\n")
+  }
+
+  @Test("a vehicle that is not known, or is the system's, is not forgotten")
+  func others() throws {
+    let none = shell.types("config", "forget", "our", "--yes")
+    #expect(none.ending == .status(.noInput))
+    #expect(none.notes == ["stepctl: error: you know no vehicle \"our\"", "hint: did you mean \"ours\"?"])
+    let system = try shell.vehicleFile("etc/vehicles/van.toml")
+    let refused = shell.types("config", "forget", "van", "--yes")
+    #expect(refused.ending == .status(.noPermission) && Files.exists(system))
+    #expect(refused.notes.first == "stepctl: error: \(system) is for all users of this computer")
+    try shell.folder.write("home/.config/stepctl/config.toml", "vehicle = \"ours\"\n")
+    let named = shell.types("config", "forget", "ours", "--yes")
+    #expect(named.notes.last == "~/.config/stepctl/config.toml:1 still names it")
+  }
+}
+
 @Suite("stepctl config import")
 struct ConfigImportTests {
   private let shell: Shell
@@ -108,8 +213,8 @@ struct ConfigImportTests {
     let ended = shell.types("config", "import", rider, "-q")
     #expect(ended.ending == .status(.done))
     #expect(ended.output == "Car is in ~/.config/stepctl/vehicles/car/vehicle.toml\n")
-    #expect(ended.notes.first == "vehicle   Car")
-    #expect(ended.notes.contains("rider     anna"))
+    #expect(ended.notes.first == "vehicle  Car")
+    #expect(ended.notes.contains("rider    anna"))
     #expect(ended.errors.hasSuffix("Trust it? [y/N] "))
     #expect(Files.exists(imported))
   }
@@ -138,6 +243,70 @@ struct ConfigImportTests {
     #expect(forbidden.ending == .status(.usage))
     #expect(forbidden.errors.hasSuffix("stepctl: error: needs confirmation; use --yes\n"))
     #expect(!Files.exists(imported))
+  }
+
+  @Test("what changes nothing needs no answer")
+  func unchanged() throws {
+    #expect(shell.types("config", "import", rider, "--yes").ending == .status(.done))
+    let again = shell.types("config", "import", rider)
+    #expect(again.ending == .status(.done))
+    #expect(again.notes.contains("changes  nothing") && !again.errors.contains("Trust it?"))
+    // Another token is a change, also of the same operator.
+    let folder = shell.path("car")
+    try #require(shell.types("provision", "token", folder, "--rider", "bo").ending == .status(.done))
+    #expect(shell.types("config", "import", "\(folder)/riders/bo").ending == .status(.noInput))
+  }
+
+  @Test("the second vehicle of an operator is said to be the same operator's, if the operator has signed it")
+  func sibling() throws {
+    let fleet = shell.path("fleet")
+    try #require(shell.types("operator", "init", fleet).ending == .status(.done))
+    for (folder, name) in [(shell.path("bus"), "Bus 1"), (shell.path("tram"), "Bus 2")] {
+      let made = shell.types("provision", "vehicle", folder, "--operator", fleet, "--name", name)
+      try #require(made.ending == .status(.done))
+    }
+    func imported(_ folder: String) throws -> Shell.Ended {
+      let codes = shell.types("provision", "qr", "--vehicle", folder, "--json")
+      let code = try #require(try codes.objects.first?["codes"]?.array?.first?["content"]?.string)
+      return shell.types("config", "import", try shell.folder.write("code.txt", code), "--yes")
+    }
+    let first = try imported("\(fleet)/vehicles/bus")
+    #expect(first.notes.contains("         new: compare it with what the operator shows"))
+    let second = try imported("\(fleet)/vehicles/tram")
+    #expect(second.ending == .status(.done))
+    #expect(second.notes.contains("         the same operator as Bus 1"))
+    // Another operator's vehicle.
+    let other = try imported(shell.path("car"))
+    #expect(other.notes.contains("         new: compare it with what the operator shows"))
+  }
+
+  @Test("a folder that only names a known operator is not said to be the same operator's")
+  func unsignedSibling() throws {
+    let fleet = shell.path("fleet")
+    try #require(shell.types("operator", "init", fleet).ending == .status(.done))
+    for (folder, name) in [("bus", "Bus 1"), ("tram", "Bus 2")] {
+      let made = shell.types("provision", "vehicle", shell.path(folder), "--operator", fleet, "--name", name)
+      try #require(made.ending == .status(.done))
+      let token = shell.types("provision", "token", "\(fleet)/vehicles/\(folder)", "--rider", "anna")
+      try #require(token.ending == .status(.done))
+    }
+    let first = shell.types("config", "import", "\(fleet)/vehicles/bus/riders/anna", "--yes")
+    #expect(first.ending == .status(.done))
+    let second = shell.types("config", "import", "\(fleet)/vehicles/tram/riders/anna", "--yes")
+    #expect(second.ending == .status(.done))
+    #expect(second.notes.contains("         new, and nothing here is signed: accept it from the operator only"))
+  }
+
+  @Test("of several imports at once, each one ends well, and one vehicle is there")
+  func together() throws {
+    for _ in 0..<5 {
+      let ended = try shell.together(4, "config", "import", rider, "--yes", "--json", "--name", "car")
+      #expect(ended.map(\.ending) == Array(repeating: .status(.done), count: 4), "\(ended.map(\.errors))")
+      #expect(try ended.count { try $0.objects.first?["is_new"] == true } == 1)
+      let vehicles = shell.path("home/.config/stepctl/vehicles")
+      #expect(try Files.names(in: vehicles) == ["car"])
+      try StagingFolder.remove("\(vehicles)/car")
+    }
   }
 
   @Test("--yes imports, and says as JSON what there is")
@@ -186,6 +355,39 @@ struct ConfigImportTests {
     #expect(ended.notes.first == "stepctl: error: \(file): \(error)")
   }
 
+  @Test("finds the access in a whole mail, and says of an access file that it is one")
+  func mail() throws {
+    let (request, access) = (shell.path("request"), shell.path("access"))
+    #expect(shell.types("enroll", "--name", "eva", "--output", request).ending == .status(.done))
+    let letter = try shell.folder.write(
+      "letter", "To: you\nContent-Type: text/plain; charset=utf-8\n\nPlease:\n\(TemporaryFolder.text(request))\nEva\n")
+    let granted = shell.types("provision", "token", shell.path("car"), "--device", letter, "-o", access)
+    #expect(granted.ending == .status(.done), "\(granted.errors)")
+    let text = try TemporaryFolder.text(access)
+    let damaged = try shell.folder.write("damaged", text.substituting(#""token":"ey"#, by: #""token":"ay"#))
+    let refused = shell.types("config", "import", damaged, "--yes")
+    #expect(refused.ending == .status(.badData))
+    #expect(
+      refused.notes.first?.hasPrefix("stepctl: error: \(damaged): an access file that cannot be used: ") == true)
+    #expect(refused.notes.last == "hint: it was changed on its way, or is not whole: ask your operator for it again")
+    let mail = try shell.folder.write(
+      "mail", "From: fleet@example.org\nSubject: =?utf-8?q?Zugang?=\n\nDear Eva,\n\n> \(text)\n\nRegards\n")
+    #expect(shell.types("config", "import", mail, "--yes").ending == .status(.done))
+    #expect(Files.exists(imported))
+  }
+
+  @Test("a rider's certificate is no authority's")
+  func authority() throws {
+    try Files.replace("\(rider)/ca.pem", with: Files.read("\(rider)/rider.pem"), mode: 0o644)
+    let ended = shell.types("config", "import", rider, "--yes")
+    #expect(ended.ending == .status(.badData))
+    #expect(ended.notes.first?.contains("it is no authority's") == true, "\(ended.errors)")
+    try Files.replace("\(rider)/ca.pem", with: "\u{FEFF}rubbish".utf8, mode: 0o644)
+    #expect(
+      shell.types("config", "import", rider, "--yes").notes.first
+        == "stepctl: error: \(rider)/ca.pem: cannot read the certificate: it is damaged, or not a certificate")
+  }
+
   @Test("says of a device's request that the operator answers it")
   func request() throws {
     let request = shell.path("request")
@@ -198,6 +400,45 @@ struct ConfigImportTests {
       ])
   }
 
+  @Test("of several enrolments at once, one makes the key, and all tell it")
+  func enrolTogether() throws {
+    for _ in 0..<10 {
+      let ended = try shell.together(4, "enroll", "--name", "anna", "--json")
+      #expect(ended.map(\.ending) == Array(repeating: .status(.done), count: 4), "\(ended.map(\.errors))")
+      let objects = try ended.flatMap { try $0.objects }
+      #expect(objects.count { $0["is_new"] == true } == 1)
+      let known = try #require(try shell.types("enroll", "--name", "anna", "--json").objects.first)
+      #expect(known["is_new"] == false && objects.allSatisfy { $0["device_key"] == known["device_key"] })
+      try StagingFolder.remove(shell.path("home/.config/stepctl/device"))
+    }
+  }
+
+  @Test("of several enrolments at once that set one passphrase, each one ends well")
+  func protectTogether() throws {
+    var shell = shell
+    let file = try shell.folder.write("passphrase", "correct horse battery\n")
+    // Who comes later needs the present one.
+    shell.environment["STEPCTL_PASSPHRASE_FILE"] = file
+    let ended = try shell.together(3, "enroll", "--name", "anna", "--passphrase-file", file, "--json")
+    #expect(ended.map(\.ending) == Array(repeating: .status(.done), count: 3), "\(ended.map(\.errors))")
+    #expect(Set(try ended.flatMap { try $0.objects.map { $0["device_key"]?.string } }).count == 1)
+  }
+
+  @Test("on a terminal a passphrase that is too short, or typed in two ways, is asked for again; elsewhere not")
+  func passphraseAgain() throws {
+    var shell = shell
+    let typed = ["enroll", "--name", "anna", "--passphrase"]
+    #expect(shell.types(typed).ending == .status(.noInput))
+    let good = "correct horse battery"
+    shell.answers = ["short", "", good, "another horse", good, good]
+    let ended = shell.types(typed)
+    #expect(ended.ending == .status(.done))
+    for fault in ["a passphrase has 8 to 256 bytes", "an empty passphrase", "these are two different passphrases"] {
+      #expect(ended.errors.contains("\(fault)\nnew passphrase: "), "\(fault)")
+    }
+    #expect(try TemporaryFolder.text(shell.path("home/.config/stepctl/device/device.jwk")).contains("ENCRYPTED"))
+  }
+
   @Test("a device that lost one of its keys enrolls again", arguments: ["device.jwk", "rider.key"])
   func lostKey(_ name: String) throws {
     let first = try #require(try shell.types("enroll", "--name", "anna", "--json").objects.first)
@@ -208,12 +449,22 @@ struct ConfigImportTests {
     #expect(second["request"] != first["request"])
   }
 
-  @Test("takes a file or a picture, not both and not neither")
+  @Test("takes a file or a picture, not both")
   func arguments() {
-    for more in [[], ["file", "--qr", "picture.png"]] {
-      let ended = shell.types(["config", "import"] + more)
-      #expect(ended.ending == .status(.usage))
-      #expect(ended.notes.first == "stepctl: error: give either a file or --qr")
-    }
+    let ended = shell.types("config", "import", "file", "--qr", "picture.png")
+    #expect(ended.ending == .status(.usage))
+    #expect(ended.notes.first == "stepctl: error: give either a file or --qr")
+  }
+
+  @Test(
+    "what a sheet prints looks for a camera",
+    .enabled(if: !Files.exists("/dev/video0"), "this computer's camera would be used"),
+    arguments: [["config", "import"], ["locate", "--by", "qr", "--vehicle", "van.toml"]])
+  func camera(_ typed: [String]) throws {
+    let file = try shell.vehicleFile()
+    let ended = shell.types(typed.map { $0 == "van.toml" ? file : $0 })
+    #expect(ended.ending == .status(.unavailable))
+    #expect(ended.notes.first?.hasPrefix("stepctl: error: there is no camera to ") == true)
+    #expect(ended.notes.last?.hasPrefix("hint: ") == true)
   }
 }

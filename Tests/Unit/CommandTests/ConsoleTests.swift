@@ -27,7 +27,7 @@ struct ConsoleTests {
   @Test("who is located at a step that was not asked for is located, and who is not is not")
   func located() throws {
     func sentence(_ decision: LocationReport) -> String {
-      Guide(decision.vehicle, nil, limit: nil, Console(context()), hasLines: true)
+      Guide(decision.vehicle, limit: nil, Console(context()), hasLines: true)
         .sentence(on: .beacon, .success(.undecided(decision.location, .hci(0))))
     }
     let left = try report(facing: .left, isLocated: true, reading(.left, 1, .near), reading(.right))
@@ -68,12 +68,28 @@ struct ConsoleTests {
     #expect(throws: Interrupted.self) { try Questions(context.streams, interruption).ask("name? ") }
   }
 
+  @Test("an offer is accepted with a line, and after the end of the input it is only waited")
+  func offers() throws {
+    let context = context(answers: ["  anna@example.org "])
+    let interruption = try context.interruption()
+    let questions = Questions(context.streams, interruption)
+    questions.offer("address? ")
+    #expect(try questions.accepted(before: .now + .seconds(60)) == "anna@example.org")
+    let began = Instant.now
+    #expect(try questions.accepted(before: began + .milliseconds(30)) == nil)
+    #expect(began.duration(to: .now) >= .milliseconds(30))
+    questions.withdraw()
+    #expect(errors.text == "address? \n")
+    interruption.interrupt()
+    #expect(throws: Interrupted.self) { try questions.accepted(before: .now + .seconds(60)) }
+  }
+
   @Test("a view draws over the last frame, keeps notes for later, and leaves the last lines")
   func view() throws {
     let terminal = Record(size: Screen.Size(rows: 5, columns: 40), fault: nil)
     let context = context(terminal: terminal, ["TERM": "xterm"])
     let console = Console(context)
-    let view = try #require(LiveView(context, console, radio: .hci(0)))
+    let view = try #require(LiveView(context, console))
     view.note("before")
     #expect(errors.text == "before\n")
     try view.show { size in ["\(size.rows) rows", "two"] }
@@ -94,11 +110,9 @@ struct ConsoleTests {
   func noView() {
     let terminal = Record(size: Screen.Size(rows: 5, columns: 40), fault: nil)
     let able = context(terminal: terminal, ["TERM": "xterm"])
-    #expect(LiveView(context(["TERM": "xterm"]), Console(able), radio: .hci(0)) == nil)
-    #expect(LiveView(context(terminal: terminal, ["TERM": "dumb"]), Console(able), radio: .hci(0)) == nil)
-    #expect(LiveView(able, Console(able, isJSON: true), radio: .hci(0)) == nil)
-    #expect(LiveView(able, Console(able), radio: .btsnoop("capture")) == nil)
-    #expect(LiveView(able, Console(able), radio: .btsnoop("-")) != nil)
+    #expect(LiveView(context(["TERM": "xterm"]), Console(able)) == nil)
+    #expect(LiveView(context(terminal: terminal, ["TERM": "dumb"]), Console(able)) == nil)
+    #expect(LiveView(able, Console(able, isJSON: true)) == nil)
     #expect(terminal.text == "")
   }
 }

@@ -83,6 +83,68 @@ struct ProvisionTagTests {
     #expect(tag.message == message(Self.content))
   }
 
+  @Test("what --replace-all gives up is named")
+  func replacing() throws {
+    let tag = PlayedType4()
+    let others = [NDEFText("a menu").record, NDEFText("hello").record]
+    tag.hold(NDEFMessage([NDEFText(Self.content).record] + others).bytes)
+    let rehearsed = try writes(PlayedField(tag), "--replace-all", "--dry-run")
+    #expect(rehearsed.lines.last == "would give up 2 other records")
+    #expect(try writes(PlayedField(tag), "--dry-run", "--json").objects.first?["given_up"] == .null)
+    let told = try writes(PlayedField(tag), "--replace-all", "--dry-run", "--json").objects.first
+    #expect(told?["given_up"] == "2 other records")
+    #expect(try writes(PlayedField(tag), "--replace-all").lines.last == "gave up 2 other records")
+    #expect(tag.message == message(Self.content))
+    tag.hold([0xD1, 0x01])
+    let batch = try writes(PlayedField(tag), "--replace-all", "--batch", "--count", "1")
+    #expect(batch.notes.contains("\(tag.target.uid): gave up a malformed message"))
+  }
+
+  @Test("another system's card is refused, and --replace-all is what gives it up")
+  func otherSystem() throws {
+    var bytes = SimulatedTag.factory(.ntag215)
+    bytes.replaceSubrange(12..<24, with: [UInt8](repeating: 0, count: 12))
+    bytes.replaceSubrange(200..<210, with: [UInt8](repeating: 7, count: 10))
+    let tag = PlayedType2(.ntag215, bytes)
+    let before = tag.memory
+    for more in [[], ["--dry-run"]] {
+      let ended = try writes(PlayedField(tag), more.first ?? "-q")
+      #expect(ended.ending == .status(.badData))
+      #expect(
+        ended.notes.suffix(2) == [
+          "stepctl: error: the tag is not formatted, but 3 pages of it hold data, perhaps another system's;"
+            + " nothing was written",
+          "hint: use another tag; --replace-all gives up the data, and formats the tag for ever",
+        ])
+    }
+    let batch = try writes(PlayedField(tag), "--batch", "--timeout", "0.1")
+    #expect(batch.ending == .status(.badData))
+    #expect(batch.lines.last?.contains(",failed,") == true)
+    #expect(tag.memory == before)
+    #expect(try writes(PlayedField(tag), "--replace-all").lines.last == "gave up 3 pages of other data")
+    #expect(tag.message == message(Self.content))
+  }
+
+  @Test("a Type 4 tag of another system that makes its messages itself is refused, and said to be one")
+  func dynamicOfOthers() throws {
+    let tag = PlayedType4()
+    let before = message("https://x.example/t?c=00000000")
+    tag.hold(before)
+    tag.counterAt = before.count - 8
+    for more in ["-q", "--dry-run", "--replace-all"] {
+      let field = PlayedField(tag)
+      let ended = try writes(field, more)
+      #expect(ended.ending == .status(.badData))
+      #expect(
+        ended.notes.suffix(2) == [
+          "stepctl: error: the tag is a dynamic one of another system: it makes another message each time, with a counter"
+            + " or a code, and would overwrite the step's name; nothing was written",
+          "hint: use another tag",
+        ])
+      #expect(tag.message == before && !field.commands.contains { $0.starts(with: [0x00, 0xD6]) })
+    }
+  }
+
   @Test("asks before it makes a tag read-only")
   func locking() throws {
     let tag = PlayedType2(.ntag213)
@@ -228,6 +290,11 @@ private final class Pile: TagField {
   func exchange(_ command: [UInt8], _ framing: NFCRequest.Framing) throws -> TagOutcome {
     isIdle = false
     return fields[0].exchange(command, framing)
+  }
+
+  func restart() {
+    isIdle = false
+    fields[0].restart()
   }
 
   func rest() throws { if fields.isEmpty { throw NFCError.interrupted } }

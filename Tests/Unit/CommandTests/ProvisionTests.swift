@@ -44,13 +44,56 @@ struct ProvisionTests {
     #expect(makes().ending == .status(.done))
     let file = "\(car)/vehicle.toml"
     for (typed, whose) in [
-      (["provision", "token", file, "--rider", "anna"], "vehicle"), (["provision", "vehicle", file], "vehicle"),
-      (["provision", "keys", file], "vehicle"), (["operator", "tokens", file], "operator"),
+      (["provision", "token", "\(car)/stepd.toml", "--rider", "anna"], "vehicle"),
+      (["provision", "vehicle", file], "vehicle"),
+      (["provision", "keys", file], "vehicle"), (["operator", "tokens", "\(car)/stepd.toml"], "operator"),
     ] {
       let ended = shell.types(typed)
-      #expect(ended.notes.first == "stepctl: error: give the \(whose)'s folder: \(file) is a file", "\(typed)")
+      #expect(ended.notes.first == "stepctl: error: give the \(whose)'s folder: \(typed[2]) is a file", "\(typed)")
       #expect(ended.ending == .status(.usage), "\(typed)")
     }
+  }
+
+  @Test("says of a folder why no vehicle of an operator can be in it")
+  func foldersOfOperators() throws {
+    let fleet = shell.path("fleet")
+    #expect(shell.types("operator", "init", fleet).ending == .status(.done))
+    let named = shell.types("provision", "vehicle", shell.path("Käfer 1"), "--operator", fleet)
+    #expect(named.ending == .status(.usage))
+    #expect(named.notes.first?.hasPrefix("stepctl: error: a folder named \"Käfer 1\" cannot be a vehicle's") == true)
+    #expect(named.notes.last?.hasSuffix("stepctl provision vehicle kaefer-1 --name 'Käfer 1'") == true)
+    let inside = shell.types("provision", "vehicle", "\(fleet)/vehicles/bus", "--operator", fleet)
+    #expect(inside.ending == .status(.usage))
+    #expect(inside.notes.last == "hint: choose a folder outside; it is made for the vehicle itself")
+    #expect(!Files.exists("\(fleet)/vehicles/bus") && !Files.exists(shell.path("Käfer 1")))
+    #expect(
+      shell.types("provision", "vehicle", shell.path("kaefer"), "--name", "Käfer 1", "--operator", fleet).ending
+        == .status(.done))
+  }
+
+  @Test("a vehicle is named in the same ways everywhere")
+  func names() throws {
+    #expect(makes("--name", "Käfer").ending == .status(.done))
+    let rider = ["--rider", "anna", "--force"]
+    for typed in [
+      [car], ["\(car)/"], ["\(car)/vehicle.toml"], ["--vehicle", car], ["--vehicle", "\(car)/vehicle.toml"],
+    ] {
+      #expect(shell.types(["provision", "token"] + typed + rider).ending == .status(.done), "\(typed)")
+      #expect(shell.types(["provision", "renew"] + typed).ending == .status(.done), "\(typed)")
+      #expect(shell.types(["provision", "beacon", "--step", "left"] + typed).ending == .status(.done), "\(typed)")
+      #expect(shell.types(["provision", "qr", "--step", "left"] + typed).ending == .status(.done), "\(typed)")
+    }
+    #expect(shell.types("provision", "renew", car, "--vehicle", car).ending == .status(.usage))
+    #expect(shell.types("provision", "qr", car, "--vehicle", car).ending == .status(.usage))
+    #expect(shell.types("provision", "renew").notes.first == "stepctl: error: give the vehicle's folder")
+    // The name of a known one.
+    #expect(shell.types("config", "import", "\(car)/riders/anna", "--yes").ending == .status(.done))
+    #expect(Files.exists(shell.path("home/.config/stepctl/vehicles/kaefer/vehicle.toml")))
+    for name in ["kaefer", "Käfer", "KÄFER"] {
+      let shown = shell.types("config", "show", "--vehicle", name)
+      #expect(shown.ending == .status(.done) && shown.lines.contains { $0.hasPrefix("Käfer (") }, "\(name)")
+    }
+    #expect(shell.types("config", "show", "--vehicle", "Kafer").ending == .status(.noInput))
   }
 
   @Test("makes a vehicle, and says what to do next")

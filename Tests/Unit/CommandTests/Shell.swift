@@ -51,6 +51,12 @@ struct Shell {
     }
   }
 
+  /// Runs the same command several times at once.
+  func together(_ count: Int, _ arguments: String...) throws -> [Ended] {
+    let running = try (0..<count).map { _ in try Meanwhile { types(arguments) } }
+    return try running.map { try $0.result() }
+  }
+
   /// Runs a part of a command, and reports its errors as the program does.
   func runs(_ body: (Context) throws -> Void) -> Ended {
     ends { context in
@@ -159,6 +165,8 @@ final class Answers: Input {
 
   func discardTyped() {}
   func show(typed isShown: Bool) {}
+
+  func isReadable(until deadline: Instant, _ interruption: Interruption) throws -> Bool { true }
 
   func read(until interruption: Interruption) throws -> [UInt8] {
     if interruption.isPending { throw Interrupted() }

@@ -27,7 +27,8 @@ struct UsageTests {
     arguments: [
       ("opne --side left", "there is no command `stepctl opne`", "did you mean `stepctl open`?"),
       ("provision tga", "there is no command `stepctl provision tga`", "did you mean `stepctl provision tag`?"),
-      ("unlock", "there is no command `stepctl unlock`", "`stepctl --help` lists the commands"),
+      ("unleash", "there is no command `stepctl unleash`", "`stepctl --help` lists the commands"),
+      ("extend 2h", "there is no command `stepctl extend`", "did you mean `stepctl bookings extend`?"),
       ("config nothing", "there is no command `stepctl config nothing`", "`stepctl config --help` lists the commands"),
       ("scan --jsno", "unknown option \"--jsno\"", "did you mean \"--json\"?"),
       ("--nonsense", "unknown option \"--nonsense\"", "`stepctl --help` explains how to use it"),
@@ -37,6 +38,16 @@ struct UsageTests {
       (
         "open --side top", "the value \"top\" is invalid for \"--side <side>\"",
         "use \"left\", \"right\" or \"facing\""
+      ),
+      (
+        "open car", "the value \"car\" is invalid for \"<left|right|facing>\"",
+        "use \"left\", \"right\" or \"facing\"; name a vehicle with --vehicle"
+      ),
+      ("open left car", "unexpected argument \"car\"", "name a vehicle with --vehicle"),
+      ("close left right", "unexpected argument \"right\"", "`stepctl close --help` explains how to use it"),
+      (
+        "operator tokens --vehicle car", "unknown option \"--vehicle\"",
+        "name the vehicle without an option: stepctl operator tokens <dir>"
       ),
       ("scan one", "unexpected argument \"one\"", "`stepctl scan --help` explains how to use it"),
       (
@@ -52,6 +63,8 @@ struct UsageTests {
       ),
       // What is mistyped comes before what is missing.
       ("provision token --ridr alice", "unknown option \"--ridr\"", "did you mean \"--rider\"?"),
+      ("provision qr --side left", "unknown option \"--side\"", "did you mean \"--step\"?"),
+      ("open --step left", "unknown option \"--step\"", "did you mean \"--side\"?"),
       ("provision tag --stpe left", "unknown option \"--stpe\"", "did you mean \"--step\"?"),
       ("open lfet --sdie left", "the value \"lfet\" is invalid for \"<left|right|facing>\"", "did you mean \"left\"?"),
       ("stop --side=rigth", "the value \"rigth\" is invalid for \"--side <side>\"", "did you mean \"right\"?"),
@@ -149,8 +162,8 @@ struct UsageTests {
 
   @Test("help is a result, of 80 columns at most", arguments: commands)
   func help(_ words: [String]) throws {
-    for flag in ["--help", "-h"] {
-      let ended = shell.types(words + [flag])
+    for flags in [["--help"], ["-h"], ["--help", "--all"]] {
+      let ended = shell.types(words + flags)
       #expect(ended.ending == .status(.done))
       #expect(ended.errors == "")
       let usage = try #require(ended.lines.first { $0.hasPrefix("USAGE: ") })
@@ -158,6 +171,32 @@ struct UsageTests {
       #expect(ended.lines.allSatisfy { $0.count <= 80 })
     }
     #expect(shell.types(words + ["--version"]).lines.first == Program.version)
+  }
+
+  @Test("help lists a rider's commands and options; with --all it lists everything")
+  func helpForAll() {
+    func help(_ typed: String) -> String {
+      shell.types(typed.split(separator: " ").map(String.init)).output
+    }
+    let technicians = ["scan", "calibrate", "evaluate", "provision", "operator", "traffic"].map { "\n  \($0) " }
+    let details = ["--call-radio", "h4:tcp:"]
+    let brief = help("help")
+    #expect(["open", "doctor", "book"].allSatisfy { brief.contains("\n  \($0) ") })
+    #expect((technicians + details).allSatisfy { !brief.contains($0) })
+    #expect(brief.contains("\nMORE, FOR TECHNICIANS: stepctl help --all\n"))
+    #expect(brief == help("--help"))
+    let all = help("help --all")
+    #expect((technicians + details).allSatisfy { all.contains($0) })
+    #expect(!all.contains("MORE, FOR"))
+    #expect(all == help("--help --all") && all == help("--help-hidden"))
+    for command in ["open", "close"] {
+      #expect(details.allSatisfy { !help("help \(command)").contains($0) })
+      #expect(help("\(command) --help").contains("\nMORE, FOR TECHNICIANS: stepctl help \(command) --all\n"))
+      #expect(details.allSatisfy { help("help \(command) --all").contains($0) })
+      #expect(help("help --all \(command)") == help("\(command) -h --all"))
+    }
+    #expect(help("help bookings list").contains("--all"))
+    #expect(!help("help bookings list").contains("MORE, FOR"))
   }
 
   @Test(
@@ -195,6 +234,7 @@ struct UsageTests {
     let none = shell.types()
     #expect(none.ending == .status(.done))
     #expect(none.lines.first == "vehicle  none: you know no vehicle yet")
+    #expect(none.lines.contains { $0.contains("stepctl login URL") })
     #expect(none.lines.contains { $0.contains("stepctl config import FILE") })
     let known = shell.types("--vehicle", try shell.vehicleFile())
     #expect(known.lines.contains("token    none; you need a token to move its steps"))
@@ -255,8 +295,9 @@ struct UsageTests {
     "what is typed most is read without ArgumentParser",
     arguments: [
       "open", "close", "open left", "open facing --json", "close --side right -q",
+      "open --by qr",
       "open --by qr --qr /dev/video0 --vehicle car --radio bluez:hci0 --nfc pn532_uart:/dev/ttyUSB0 --timeout 2m",
-      "stop", "stop --side left --json", "status --vehicle car --timeout 5s", "status -q",
+      "stop", "stop --side left --json", "status --vehicle car --timeout 5s", "status car -q",
     ])
   func isPlain(_ typed: String) {
     #expect(PlainWords.request(typed.split(separator: " ").map(String.init)) != nil)
@@ -275,8 +316,12 @@ struct UsageTests {
     #expect(shell.types("calibrate", "--help").lines.contains { (81...132).contains($0.count) })
   }
 
-  @Test("the version says with which libraries")
-  func version() { #expect(shell.types("--version").lines.contains { $0.hasPrefix("OpenSSL ") }) }
+  @Test("the version says for which processor, and with which libraries")
+  func version() {
+    let lines = shell.types("--version").lines
+    #expect(lines.contains("architecture \(Program.architecture)"))
+    #expect(lines.contains { $0.hasPrefix("OpenSSL ") })
+  }
 
   @Test("a group without a command shows what there is")
   func group() {
@@ -315,7 +360,15 @@ struct VersionTests {
         places += text.matches(of: number).map { "\(folder)/\(file): \($0.output)" }
       }
     }
-    #expect(places == ["Terminal/Program.swift: \"\(Program.version)\""])
+    #expect(places == [])
+    let header = try Repository.text("Sources/Libraries/CBuild/include/cbuild.h")
+    #expect(header.matches(of: number).map { String($0.output) } == ["\"\(Program.version)\""])
+  }
+
+  @Test("is that of the Debian packages")
+  func packages() throws {
+    let entry = try Repository.text("debian/changelog").prefix { $0 != "\n" }
+    #expect(entry.hasPrefix("stepctl (\(Program.version)) "))
   }
 
   @Test("is the newest in the changelog, or comes after it, and no page names another")

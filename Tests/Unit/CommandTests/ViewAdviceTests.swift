@@ -26,6 +26,25 @@ import Testing
     #expect(Advice(try report(facing: .left, isLocated: true, reading(.left, 1, .near), right)) == .open(.left))
   }
 
+  @Test("leads a rider who faces another step than the one they asked for to its side, and no other rider")
+  func otherSide() throws {
+    let right = try reading(.right, 9, .far)
+    let towards = try report(facing: .left, reading(.left, 4, .far), right)
+    #expect(Advice(towards, to: .right) == .goTo(.right))
+    #expect(Advice(towards, to: .right).sentence(naming: "car") == "go to the right side")
+    #expect(Advice(towards, to: .left) == .comeCloser(.left))
+    let there = try report(facing: .left, isLocated: true, reading(.left, 1, .near), right)
+    #expect(Advice(there, to: .right) == .goTo(.right))
+    #expect(Advice(try report(reading(.left, 8, .far), right), to: .right) == .comeCloser(nil))
+  }
+
+  @Test("a device may be a laptop: nobody is told of a phone")
+  func device() {
+    for advice in [Advice.holdInFront(.left), .takeInHand, .helpRadio] {
+      #expect(!advice.sentence(naming: "car").contains("phone"))
+    }
+  }
+
   @Test("asks to stand in front of one step where both are near")
   func between() throws {
     #expect(Advice(try report(reading(.left, 1.5, .near), reading(.right, 1.8, .near))) == .faceOneStep)

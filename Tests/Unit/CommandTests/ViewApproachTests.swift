@@ -1,4 +1,5 @@
 import Domain
+import StepProtocol
 import Terminal
 import Testing
 
@@ -156,12 +157,116 @@ import Testing
   @Test("shows the keys below everything else, where there is room, and what becomes of a command in place of advice")
   func keys() throws {
     let report = try report(facing: .left, isLocated: true, reading(.left, 0.9, .near), reading(.right, 9, .far))
-    let keys = "o open   c close   q quit"
-    let lines = frame(report, news: "the left step is moving", keys: keys, rows: 24, columns: 80)
+    let keys = " o open   c close   s stop   q quit"
+    let lines = frame(report, news: "the left step is moving", keys: .init(), rows: 24, columns: 80)
     #expect(lines.count == 24)
-    #expect(lines.suffix(2) == [" → the left step is moving", " " + keys])
-    #expect(frame(report, keys: keys, rows: 5, columns: 40).last == " → ready: stepctl open --side left")
-    #expect(frame(report, keys: keys, rows: 6, columns: 40).last == " " + keys)
+    #expect(lines.suffix(2) == [" → the left step is moving", keys])
+    #expect(frame(report, keys: .init(), rows: 5, columns: 40).last == " → ready: press o to open")
+    #expect(frame(report, keys: .init(), rows: 6, columns: 40).last == keys)
+  }
+
+  @Test("the key is the prompt where there are keys: o to open, and c to close a step that is out")
+  func prompt() throws {
+    let report = try report(facing: .left, isLocated: true, reading(.left, 0.9, .near), reading(.right, 9, .far))
+    func advice(_ state: StepState) throws -> String {
+      frame(report, steps: try steps(state, .unknown), keys: .init(), rows: 24, columns: 80).suffix(2)[22]
+    }
+    #expect(frame(report, rows: 24, columns: 80).last == " → ready: stepctl open --side left")
+    for state in [StepState.retracted, .held, .unknown] { #expect(try advice(state) == " → ready: press o to open") }
+    #expect(try advice(.extended) == " → ready: press c to close")
+  }
+
+  @Test("leads to the side that the rider asked for, and keeps all keys where there are 15 rows of 40")
+  func otherSide() throws {
+    let report = try report(facing: .left, reading(.left, 4, .far), reading(.right, 9, .far))
+    let keys = ApproachFrame.Keys(wish: "opens when you are there, 17 s left")
+    #expect(
+      frame(report, to: .right, keys: keys, rows: 15, columns: 40).joined(separator: "\n") == """
+         Rolling Chassis                 12.5 s
+                     ╭── front ───╮
+                     │            │
+                     │            │
+           you     ▒▒│            │░░
+         ┄━━○━━┄┼┄┄▒▒│ left right │░░┄┄┼┄┄┼━━━━
+                   ▒▒│            │░░
+            3 m      │            │      3 m
+                     └────────────┘
+         ~ left  far         4.0 m   0.1 s ago
+           right far         9.0 m   0.1 s ago
+         ○ leaning: towards the left step
+         → go to the right side
+         opens when you are there, 17 s left
+         o open   c close   s stop   q quit
+        """)
+    #expect(
+      frame(report, to: .right, keys: keys, rows: 24, columns: 80).last
+        == " o open   c close   s stop   q quit   opens when you are there, 17 s left")
+  }
+
+  @Test("draws a step as far out as it is, and says it in a word")
+  func stepsAsTheyAre() throws {
+    let report = try report(facing: .left, isLocated: true, reading(.left, 0.9, .near), reading(.right, 12.2, .far))
+    #expect(
+      frame(report, steps: try steps(.extended, .unknown), keys: .init(), rows: 15, columns: 40)
+        .joined(separator: "\n") == """
+           Rolling Chassis                 12.5 s
+                       ╭── front ───╮
+                       │            │
+               you     │            │
+              ╭───╮████│            │░░
+           ┄┄┄│━●━│████│ left right │░?┄┄┼┄┄┼━━━━
+              ╰───╯████│            │░░
+              3 m      │            │      3 m
+                       │            │
+                       └────────────┘
+           * left  out     near        0.9 m
+             right unknown far        12.2 m
+           ● decided: at the left step
+           → ready: press c to close
+           o open   c close   s stop   q quit
+          """)
+    func row(_ left: StepState, _ right: StepState, moment: Int = 0) throws -> String {
+      let lines = frame(report, steps: try steps(left, right, moment: moment), rows: 19, columns: 72)
+      return String(lines.first { $0.contains("left right") }?.dropFirst(24).prefix(22) ?? "")
+    }
+    #expect(try row(.retracted, .extended) == "┄┄┄ █│ left right │░░░░".prefix(22))
+    #expect(try row(.sliding(.open), .held, moment: 2) == "┄┄<██│ left right │░░!".prefix(22))
+    #expect(try row(.sliding(.close), .sliding(nil), moment: 1) == "┄┄>██│ left right │░~┄".prefix(22))
+  }
+
+  @Test("a motion is seen moving: each picture of it differs from the one before")
+  func motion() throws {
+    let report = try report(facing: .left, isLocated: true, reading(.left, 0.9, .near), reading(.right, 12.2, .far))
+    for state in [StepState.sliding(.open), .sliding(.close), .sliding(nil)] {
+      let pictures = try (0..<9).map {
+        frame(report, steps: try steps(state, .retracted, moment: $0), rows: 24, columns: 80)
+      }
+      for (before, after) in zip(pictures, pictures.dropFirst()) { #expect(before != after) }
+    }
+    #expect(try steps(.sliding(nil), .held).areSliding)
+    #expect(try !steps(.extended, .held).areSliding)
+  }
+
+  @Test("what a statement says of a step: in, sliding, out, held; unknown where there is none")
+  func states() throws {
+    func state(_ position: Position, _ phase: Phase, wish: Command.Move.Target? = nil) throws -> StepState {
+      let statement = Statement(
+        vehicle: try #require(UUID("5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90")), step: try #require(StepID("left")),
+        position: position, phase: phase, fault: phase == .fault ? .obstructed : nil, sequence: 1,
+        epoch: [UInt8](repeating: 7, count: Statement.epochSize), clock: 1000, answer: nil)
+      return StepState(statement, wish: wish)
+    }
+    #expect(StepState(nil) == .unknown)
+    #expect(try state(.close, .idle) == .retracted)
+    #expect(try state(.open, .idle) == .extended)
+    #expect(try state(.unknown, .idle) == .held)
+    #expect(try state(.close, .fault) == .held)
+    #expect(try state(.close, .moving) == .sliding(.open))
+    #expect(try state(.open, .moving) == .sliding(.close))
+    #expect(try state(.unknown, .moving) == .sliding(nil))
+    // Who turned it round knows more.
+    #expect(try state(.close, .moving, wish: .close) == .sliding(.close))
+    #expect(try state(.open, .other("resting")) == .unknown)
   }
 
   @Test("draws a step at its side, whatever the order of the file, and lists the steps in that order")
@@ -200,8 +305,10 @@ import Testing
           for columns in [1, 2, 3, 4, 9, 20, 37, 38, 39, 40, 80, 200] {
             let hasKeys = rows % 2 == 0
             let lines = frame(
-              report, news: hasKeys ? name : nil, keys: hasKeys ? "o open   c close   q quit" : nil, rows: rows,
-              columns: columns, glyphs)
+              report, steps: hasKeys ? try steps(.extended, .sliding(.open), moment: columns) : nil,
+              news: hasKeys ? name : nil,
+              keys: hasKeys ? .init(wish: rows % 4 == 0 ? nil : "opens when you are there, 10 s left") : nil,
+              rows: rows, columns: columns, glyphs)
             #expect((1...rows).contains(lines.count), "\(rows)x\(columns)")
             for line in lines {
               #expect(line.columns < max(columns, 2), "\(rows)x\(columns) \(line)")

@@ -40,10 +40,17 @@ func reading(
 
 /// The frame of a decision, with its spaces, as text.
 func frame(
-  _ report: LocationReport, news: String? = nil, keys: String? = nil, rows: Int, columns: Int,
-  _ glyphs: Glyphs = .unicode
+  _ report: LocationReport, to side: Side? = nil, steps: DrawnSteps? = nil, news: String? = nil,
+  keys: ApproachFrame.Keys? = nil, rows: Int, columns: Int, _ glyphs: Glyphs = .unicode
 ) -> [String] {
   ApproachFrame(
-    report, news: news, keys: keys, size: Screen.Size(rows: rows, columns: columns), glyphs: glyphs
+    report, to: side, steps: steps, news: news, keys: keys, size: Screen.Size(rows: rows, columns: columns),
+    glyphs: glyphs
   ) { text, _ in text }.lines
+}
+
+/// How the two steps stand.
+func steps(_ left: StepState, _ right: StepState, moment: Int = 0) throws -> DrawnSteps {
+  let ids = try (#require(StepID("left")), #require(StepID("right")))
+  return DrawnSteps(states: [ids.0: left, ids.1: right], moment: moment)
 }

@@ -8,8 +8,8 @@ struct Command: Decodable {
   private let known: [Argument]?
   let subcommands: [Command]?
 
-  /// What people are shown.
-  var arguments: [Argument]? { known?.filter(\.shouldDisplay) }
+  /// What people are shown, by `help` or by `help --all`.
+  var arguments: [Argument]? { known?.filter { $0.shouldDisplay || $0.abstract != nil } }
 
   private enum CodingKeys: String, CodingKey {
     case commandName, superCommands, subcommands
@@ -24,7 +24,8 @@ struct Command: Decodable {
     let allValues: [String]?
     let abstract: String?
     let isOptional: Bool
-    /// False for what only a script of before still types, to be told what to type now.
+    /// False for what only `help --all` shows, and, without a text, for what only a script of before still types, to be
+    /// told what to type now.
     let shouldDisplay: Bool
 
     enum Kind: String, Decodable {

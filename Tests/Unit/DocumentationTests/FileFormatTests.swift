@@ -21,6 +21,7 @@ import Testing
     "ControllerFile.BeaconStepKey": [("stepd.toml.5", "[beacon.steps.ID]")],
     "ControllerFile.EarsKey": [("stepd.toml.5", "[ears]")],
     "ControllerFile.EarKey": [("stepd.toml.5", "[ears.steps.ID]")],
+    "ControllerFile.LinkKey": [("stepd.toml.5", "[link]")],
     "ControllerFile.TagsKey": [("stepd.toml.5", "[tags]")],
     "ControllerFile.ServoKey": [("stepd.toml.5", "[servo]")],
     "ControllerFile.ServoStepKey": [("stepd.toml.5", "[servo.steps.ID]")],
@@ -87,8 +88,11 @@ import Testing
     #expect(examples.count == 1)
     // --check sees whether chips and inputs are there, and few machines have them.
     _ = try folder.write("car/pwm/pwmchip0/export", "")
+    _ = try folder.write("car/fe20c000.pwm/uevent", "")
+    try FileManager.default.createSymbolicLink(
+      atPath: "\(car)/pwm/pwmchip0/device", withDestinationPath: "../../fe20c000.pwm")
     let replacements = [
-      ("driver = \"pwm\"\n", "driver = \"pwm\"\nroot = \"pwm\"\n"), ("gpio:/dev/gpiochip0:", "file:line"),
+      ("driver = \"pwm\"\n", "driver = \"pwm\"\nroot = \"pwm\"\n"), ("gpio:pinctrl-bcm2711:", "file:line"),
       ("file:/run/vehicle/", "file:"),
     ]
     for name in ["tls/feed.pem", "tls/feed.key"] { _ = try folder.write("car/\(name)", "", mode: 0o600) }

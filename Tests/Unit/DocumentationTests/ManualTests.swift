@@ -13,7 +13,7 @@ import Testing
   @Test("every command has a page that carries its name, and every page is about something")
   func pages() throws {
     let present = try Repository.names(in: "man")
-    let expected = commands.map(\.page) + FileFormatTests.pages + ["stepd-servo.7"]
+    let expected = commands.map(\.page) + FileFormatTests.pages + ["stepctl-open.7", "stepd-pi.7", "stepd-servo.7"]
     #expect(Set(present).symmetricDifference(expected) == [])
     for command in commands {
       #expect(try ManualPage(command.page).names.contains(command.path.joined(separator: "-")), "\(command.page)")
@@ -104,6 +104,42 @@ import Testing
       let listed = try ManualPage(command.page).items("DESCRIPTION", "")
         .filter { $0.tag.first == "Cm" }.compactMap { $0.tag.dropFirst().first }
       #expect(listed.sorted() == command.children.map(\.commandName).sorted(), "\(command.page)")
+    }
+  }
+
+  @Test("stepd.8 lists every metric, with its labels")
+  func metrics() throws {
+    let source = try Repository.text("Sources/Vehicle/StepDaemon/Metrics.swift")
+    let page = try Repository.text("man/stepd.8")
+    let metrics = Set(source.matches(of: /stepd_[a-z_]+/).map { String($0.0) })
+    #expect(metrics.count > 20)
+    for metric in metrics { #expect(page.contains(metric), "\(metric)") }
+    // This macro encloses the rest of its line, also the metrics that follow.
+    #expect(!page.contains("Brq"))
+  }
+
+  @Test("open's page is short; stepctl-open.7 has the JSON, and each reason for which a vehicle refuses")
+  func open() throws {
+    let page = try ManualPage("stepctl-open.1")
+    #expect(page.references.contains("stepctl-open.7"))
+    #expect(page.subsections(of: "DESCRIPTION") == [])
+    #expect(try Repository.text("man/stepctl-open.1").split(separator: "\n").count < 300)
+    let source = try Repository.text("Sources/Core/Domain/Refusal.swift")
+    let table = try #require(source.split(separator: "enum RefusalCode").last?.split(separator: "enum Fault").first)
+    let reasons = table.matches(of: /case \.\w+: "([a-z_]+)"/).map { String($0.1) }
+    #expect(reasons.count > 20)
+    let details = try ManualPage("stepctl-open.7")
+    #expect(details.items("DIAGNOSTICS").compactMap { $0.tag.dropFirst().first } == reasons.sorted())
+    let members = details.literals("DESCRIPTION", "JSON").tags
+    #expect(members.isSuperset(of: ["outcome", "step", "position", "method", "distance_m", "waiting", "refusal"]))
+  }
+
+  @Test("each rider's page says what --vehicle takes in one place")
+  func vehicles() throws {
+    #expect(try ManualPage("stepctl.1").sections.contains("VEHICLES"))
+    for file in Set(commands.map(\.page)) {
+      let body = try ManualPage(file).arguments.first { $0.flags == ["-vehicle"] }?.body ?? ""
+      #expect(!body.contains("known one, as in"), "\(file)")
     }
   }
 

@@ -108,6 +108,7 @@ import Testing
     let plain = "é—😀 \u{301}"
     #expect(JSON.string(plain).text == "\"\(plain)\"")
     #expect(JSON.rounded(0.4449, places: 2).text == "0.44")
+    #expect(JSON.rounded(-0.001, places: 2).text == JSON.rounded(0, places: 2).text)
     #expect(JSON.rounded(.nan, places: 2).text == "null")
     #expect(JSON.rounded(1.7e308, places: 1) == .number(1.7e308))
   }

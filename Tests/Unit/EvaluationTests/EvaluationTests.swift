@@ -1,3 +1,4 @@
+import Domain
 import Evaluation
 import Glibc
 import Testing
@@ -44,6 +45,14 @@ import Testing
     #expect(law.error(at: 1.3) < law.error(at: 4) && law.error(at: 4) < law.error(at: 20))
   }
 
+  @Test(
+    "a level at 1 m is off where it takes 0.3 m or 1 m out of its zone",
+    arguments: [
+      // 0.3 m has 10.46 dB, and is immediate from 7.5 dB. 1 m has 0 dB, and is near from -5.5 to 4.5 dB.
+      (-9.0, true), (-3.6, true), (-3.0, true), (-2.9, false), (0, false), (4.4, false), (4.6, true), (9, true),
+    ])
+  func levelOff(_ decibels: Double, _ isOff: Bool) { #expect(SiteEvaluation.movesZones(by: decibels) == isOff) }
+
   @Test("quantiles of few values")
   func quantiles() {
     #expect([Double]().quantile(0.5) == nil)
@@ -57,10 +66,70 @@ import Testing
     #expect(throws: Opening.Flaw.self) { try Opening(parsing: Array("{}".utf8)) }
   }
 
+  /// Positions with the distances that they have from steps at (-1, 0) and (1, 0), turned and moved.
+  private func surveyed(
+    _ places: [(side: String, x: Double, y: Double)], turned angle: Double = 0, by move: Double = 0
+  ) throws -> [SurveyedPosition] {
+    let lines = places.enumerated().map { number, place in
+      let distance = max(0.01, hypot(place.x - (place.side == "left" ? -1 : 1), place.y))
+      let x = place.x * cos(angle) - place.y * sin(angle) + move
+      let y = place.x * sin(angle) + place.y * cos(angle) - move
+      return [distance, x, y].reduce("P\(number),\(place.side)") { line, value in
+        "\(line),\((value * 1e3).rounded() / 1e3)"
+      }
+    }
+    return try PositionsFile.read(
+      Array("capture,side,distance_m,x_m,y_m\n\(lines.joined(separator: "\n"))\n".utf8))
+  }
+
+  @Test("the vehicle is where the distances of its sides' positions put the steps", arguments: [0, 1, 2.5, 4])
+  func outline(_ angle: Double) throws {
+    let positions = try surveyed(
+      [("left", -1.3, 0.2), ("left", -2, -1), ("left", -3, 1), ("right", 1.5, 1), ("right", 2, 0), ("right", 4, -2)],
+      turned: angle, by: 10)
+    let vehicle = try #require(VehicleOutline(positions))
+    #expect(vehicle.steps.map(\.side) == [.left, .right])
+    for (step, x) in zip(vehicle.steps, [-1.0, 1]) {
+      #expect(hypot(step.place.x - x * cos(angle) - 10, step.place.y - x * sin(angle) + 10) < 0.02)
+    }
+    // Its left rear corner, and its narrower front.
+    #expect(
+      hypot(
+        vehicle.body[0].x - (-cos(angle) + 2.4 * sin(angle)) - 10,
+        vehicle.body[0].y - (-sin(angle) - 2.4 * cos(angle)) + 10) < 0.05)
+    #expect(hypot(vehicle.body[2].x - vehicle.body[3].x, vehicle.body[2].y - vehicle.body[3].y) < 1.5)
+  }
+
+  @Test("rows beside the vehicle do not mirror its steps, and one side is enough where it tells the place")
+  func rows() throws {
+    let rows = [-2.0, -1, 0.5, 2].flatMap { (y: Double) -> [(side: String, x: Double, y: Double)] in
+      [("left", -2, y), ("right", 2.5, y)]
+    }
+    let vehicle = try #require(VehicleOutline(surveyed(rows)))
+    #expect(hypot(vehicle.steps[0].place.x + 1, vehicle.steps[0].place.y) < 0.02)
+    #expect(hypot(vehicle.steps[1].place.x - 1, vehicle.steps[1].place.y) < 0.02)
+    let path = try #require(VehicleOutline(surveyed([("left", -1.3, 0), ("left", -2, 0), ("left", -4, 0)])))
+    #expect(path.steps.map(\.side) == [.left] && abs(path.steps[0].place.x + 1) < 0.05)
+    // The body is where nobody stood.
+    #expect(path.body.allSatisfy { $0.x > -1.05 })
+  }
+
+  @Test("where coordinates and distances do not tell a step's place, no vehicle is drawn")
+  func noOutline() throws {
+    // A row alone may be on either side of the step; two positions are too few; and these coordinates are of elsewhere.
+    #expect(try VehicleOutline(surveyed([-2.0, 0, 2].map { ("left", -2.5, $0) })) == nil)
+    #expect(try VehicleOutline(surveyed([("left", -2, 0), ("left", -3, 1)])) == nil)
+    let text = "capture,side,distance_m,x_m,y_m\na,left,1,0,0\nb,left,1,9,0\nc,left,1,0,9\nd,left,2,,\n"
+    #expect(try VehicleOutline(PositionsFile.read(Array(text.utf8))) == nil)
+    #expect(VehicleOutline([]) == nil)
+  }
+
   @Test("whatever is in a positions file, it is read or told of")
   func positionsFile() throws {
     let good = Array("capture,side,distance_m,x_m,y_m\r\n\"a \"\"1\"\"\",left,0.5,1,-2\nb,right,3,,\n".utf8)
     let positions = try PositionsFile.read(good)
+    // A spreadsheet keeps rows without content.
+    #expect(try PositionsFile.read(good + Array(",, ,\r\n\n,,,\n".utf8)).count == positions.count)
     #expect(positions.map(\.capture) == ["a \"1\"", "b"])
     #expect(positions.map(\.line) == [2, 3] && positions[1].place == nil && positions[0].place?.y == -2)
     // Each byte left out, doubled and changed.

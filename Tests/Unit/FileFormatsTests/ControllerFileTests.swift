@@ -20,8 +20,8 @@ struct ControllerFileTests {
       policy: Policy(methods: [.beacon], zone: .immediate, proofAge: 5_000), beacons: [:], tagKeys: nil,
       servo: .pwm(
         PWMOutputs(channels: [
-          Sample.left: PWMChannel(chip: 0, channel: 0),
-          Sample.right: PWMChannel(chip: 0, channel: 1, pulses: ServoPulses(closed: 2500, open: 500)),
+          Sample.left: PWMChannel(chip: .number(0), channel: 0),
+          Sample.right: PWMChannel(chip: .number(0), channel: 1, pulses: ServoPulses(closed: 2500, open: 500)),
         ])), trafficGuard: nil)
     file.profile = MotionProfile(travel: 2_000, limit: 6_500)
     return file
@@ -87,6 +87,10 @@ struct ControllerFileTests {
         "stepd.toml:16: [policy] proof_age_s: expected a number from 1 to 60, found 60.5"
       ),
       (
+        "proof_age_s = 5", "link_dbm = -70",
+        "stepd.toml:16: [policy] link_dbm: the strength of a link alone proves nothing: it takes both = true"
+      ),
+      (
         "proof_age_s = 5", "reserve_s = 600.1",
         "stepd.toml:16: [policy] reserve_s: expected a number from 0 to 600, found 600.1"
       ),
@@ -127,11 +131,11 @@ struct ControllerFileTests {
       ),
       (
         "[servo.steps.left]\nchip = 0", "[servo.steps.left]\nchip = 256",
-        "stepd.toml:25: [servo.steps.left] chip: expected an integer from 0 to 255, found 256"
+        "stepd.toml:25: [servo.steps.left] chip: expected an integer from 0 to 255, or the name of a device as \"1f00098000.pwm\", found 256"
       ),
       (
         "channel = 1", "channel = 0",
-        "stepd.toml:30: [servo.steps.right] channel: 0 of chip 0 is the servo of the step \"left\""
+        "stepd.toml:30: [servo.steps.right] channel: 0 of pwmchip0 is the servo of the step \"left\""
       ),
       (
         "closed_us = 2500", "closed_us = 2601",
@@ -218,31 +222,31 @@ struct ControllerFileTests {
     arguments: [
       (
         "gpiochip0:7\"", "gpiochip0\"", 1,
-        "[inputs] enable: expected \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found \"gpio:/dev/gpiochip0\""
+        "[inputs] enable: expected \"gpio:LABEL:LINE\", \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found \"gpio:/dev/gpiochip0\""
       ),
       (
         "gpiochip0:7\"", "gpiochip0:-1\"", 1,
-        "[inputs] enable: expected \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found \"gpio:/dev/gpiochip0:-1\""
+        "[inputs] enable: expected \"gpio:LABEL:LINE\", \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found \"gpio:/dev/gpiochip0:-1\""
       ),
       (
         "gpiochip0:7\"", "gpiochip0:07\"", 1,
-        "[inputs] enable: expected \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found \"gpio:/dev/gpiochip0:07\""
+        "[inputs] enable: expected \"gpio:LABEL:LINE\", \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found \"gpio:/dev/gpiochip0:07\""
       ),
       (
         "gpio:/dev/gpiochip0:7\"", "gpio:gpiochip0:7\"", 1,
-        "[inputs] enable: expected \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found \"gpio:gpiochip0:7\""
+        "[inputs] enable: expected \"gpio:LABEL:LINE\", \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found \"gpio:gpiochip0:7\""
       ),
       (
         "gpio:/dev/gpiochip0:7\"", "i2c:/dev/i2c-1:7\"", 1,
-        "[inputs] enable: expected \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found \"i2c:/dev/i2c-1:7\""
+        "[inputs] enable: expected \"gpio:LABEL:LINE\", \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found \"i2c:/dev/i2c-1:7\""
       ),
       (
         "\"gpio:/dev/gpiochip0:7\"", "7", 1,
-        "[inputs] enable: expected \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found 7"
+        "[inputs] enable: expected \"gpio:LABEL:LINE\", \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found 7"
       ),
       (
         "file:closed", "file:", 5,
-        "[inputs.steps.left.end_closed] source: expected \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found \"file:\""
+        "[inputs.steps.left.end_closed] source: expected \"gpio:LABEL:LINE\", \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found \"file:\""
       ),
       ("{ source = \"file:closed\" }", "{ active_low = true }", 5, "[inputs.steps.left.end_closed] source is missing"),
       (
@@ -275,6 +279,31 @@ struct ControllerFileTests {
     let text = Sample.controller + Self.wired.replacing(part, with: replacement, maxReplacements: 1)
     let found = try #require(complaint { _ = try read(text) })
     #expect(found == "stepd.toml:\(Self.wiredLine + line): \(expected)")
+  }
+
+  @Test("a PWM chip has a number, or the name of its device, and a GPIO chip a path, or a label")
+  func labels() throws {
+    let text =
+      Sample.controller.replacing("chip = 0", with: "chip = \"1f00098000.pwm\"")
+      + Self.wired
+      .replacing("/dev/gpiochip0", with: "pinctrl-rp1")
+    let file = try read(text)
+    guard case .pwm(let outputs) = file.servo else {
+      Issue.record("not PWM")
+      return
+    }
+    #expect(outputs.channels[Sample.left]?.chip == .device("1f00098000.pwm"))
+    #expect(file.inputs.wirings[.enable]?.source == .gpio(chip: "pinctrl-rp1", line: 7))
+    #expect(try read(file.render()).servo == file.servo)
+    for wrong in [
+      "\"pwmchip0\"", "\"../x\"", "\".\"", "\"\"", "\"\(String(repeating: "a", count: 65))\"", "-1", "true",
+    ] {
+      let complaint = complaint {
+        _ = try read(
+          Sample.controller.replacing("[servo.steps.left]\nchip = 0", with: "[servo.steps.left]\nchip = \(wrong)"))
+      }
+      #expect(complaint?.contains("[servo.steps.left] chip: expected an integer from 0 to 255, or the name") == true)
+    }
   }
 
   private static let board = """
@@ -346,15 +375,7 @@ struct ControllerFileTests {
     file.profile = MotionProfile(travel: 300, limit: 700)
     file.installed = .open
     file.policy = Policy(methods: [.beacon], zone: .near, proofAge: 1_250)
-    file.broker.host = "localhost"
-    file.broker.port = 1
-    file.broker.authority = "local/ca.crt"
     #expect(try read(file.render()) == file)
-    file.inputs = try read(Sample.controller + Self.wired).inputs
-    file.watchdog = .init(device: "/dev/watchdog1", timeout: 60)
-    file.metrics = "/run/stepctl/stepd.prom"
-    file.policy = Policy(methods: [.beacon, .heard], needsHearing: true, zone: .near, proofAge: 1_250)
-    file.ears = [Sample.left: .init(radio: .hci(1)), Sample.right: .init(radio: .hci(2), measuredPower: -64)]
     file.servo = .pca9685(
       PCA9685Outputs(
         address: 0x55, channels: [Sample.left: PCA9685Channel(channel: 15, pulses: ServoPulses(closed: 600))]))

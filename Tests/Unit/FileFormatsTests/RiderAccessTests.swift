@@ -88,11 +88,13 @@ struct RiderAccessTests {
     ) { try access(Sample.vehicle) }
   }
 
-  @Test("a private key that is not there is named")
-  func absent() throws {
-    unlink("\(folder.path)/device.jwk")
-    #expect(
-      throws: SystemError("open", "\(folder.path)/device.jwk", code: ENOENT)
-    ) { try access(Sample.vehicle) }
+  @Test("a private key that is not there is named, with what to do", arguments: ["rider.key", "device.jwk"])
+  func absent(_ name: String) throws {
+    unlink("\(folder.path)/\(name)")
+    let error = StoreError.lostKey("\(folder.path)/\(name)")
+    #expect(throws: error) { try access(Sample.vehicle) }
+    #expect(error.description == "cannot open \(folder.path)/\(name): No such file or directory")
+    #expect(error.hint?.hasSuffix("enroll again (`stepctl enroll --output request`), and tell your operator") == true)
+    #expect(error.exitStatus == .noInput)
   }
 }

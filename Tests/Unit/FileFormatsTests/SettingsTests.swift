@@ -118,7 +118,7 @@ struct SettingsTests {
     let path = try folder.write("home/.config/stepctl/config.toml", "radio = \"hci0\"\ntimeout = \"2h\"\n")
     #expect(complaint() == "\(path):2: timeout: \(expected) \"2h\"")
     try folder.write("home/.config/stepctl/config.toml", "\nverbose = true\n")
-    #expect(complaint() == "\(path):2: verbose: unknown key, expected vehicle, radio, nfc or timeout")
+    #expect(complaint() == "\(path):2: verbose: unknown key, expected vehicle, radio, nfc, via or timeout")
     try folder.write("home/.config/stepctl/config.toml", "")
     try folder.write("etc/config.toml", "vehicles = \"van\"\n")
     #expect(complaint() == "\(system)/config.toml:1: vehicles: unknown key, did you mean \"vehicle\"?")

@@ -46,6 +46,27 @@ struct VehicleFileTests {
   }
 
   @Test(
+    "a host is told from an address with more around it",
+    arguments: [
+      ("[::1]", #"write host = "::1""#), ("mqtts://x", #"write host = "x""#),
+      ("x:8883", #"write host = "x" and port = 8883"#),
+      ("mqtts://[fe80::1]:1883/", #"write host = "fe80::1" and port = 1883"#),
+      ("x:", #"write host = "broker.example", with the port in port"#),
+    ])
+  func hosts(host: String, hint: String) throws {
+    let error = #expect(throws: ConfigurationError.self) {
+      try read(Sample.vehicle.replacing("host = \"broker.example\"", with: "host = \"\(host)\""))
+    }
+    #expect(error?.exitStatus == .configuration)
+    #expect(error?.message == "[broker] host: expected a host name or an address, found \"\(host)\"")
+    #expect(error?.hint == hint)
+    for good in ["::1", "fe80::1%eth0", "127.0.0.1", "my_broker", "käfer.example"] {
+      #expect(
+        try read(Sample.vehicle.replacing("\"broker.example\"", with: "\"\(good)\"")).broker?.host == good)
+    }
+  }
+
+  @Test(
     "relative paths lead from the file's folder",
     arguments: [
       ("vehicle.toml", "ca.crt"), ("./vehicle.toml", "ca.crt"), ("cars/vehicle.toml", "cars/ca.crt"),

@@ -62,14 +62,19 @@ struct VehicleLookupTests {
     #expect(
       throws: ConfigurationError(
         "--vehicle", "no vehicle \"vam\": there is no ~/.config/stepctl/vehicles/vam.toml or \(systems)/vam.toml",
-        kind: .missing)
+        hint: "`stepctl config list` lists those you know", kind: .missing)
     ) { try find("vam") }
+    #expect(
+      throws: ConfigurationError(
+        "--vehicle", "no vehicle \"left\": there is no ~/.config/stepctl/vehicles/left.toml or \(systems)/left.toml",
+        hint: "left is a side: leave it out, or name the vehicle", kind: .missing)
+    ) { try find("left") }
     try folder.write("etc/vehicles/van.toml")
     #expect(
       throws: ConfigurationError(
         "--vehicle",
-        "no vehicle \"vam\": there is no ~/.config/stepctl/vehicles/vam.toml or \(systems)/vam.toml; "
-          + "did you mean \"van\"?", kind: .missing)
+        "no vehicle \"vam\": there is no ~/.config/stepctl/vehicles/vam.toml or \(systems)/vam.toml",
+        hint: "did you mean \"van\"?", kind: .missing)
     ) { try find("vam") }
   }
 

@@ -96,6 +96,98 @@ import Testing
     #expect(server.waits == [5, 10, 20])
   }
 
+  /// Waits for a login, and returns what kept the server from answering.
+  private func met() throws -> [String] {
+    let client = try server.client
+    var met: [String] = []
+    try client.finishLogin(client.beginLogin(), met: { met.append($0) }, waiting: { _ in })
+    return met
+  }
+
+  private static let notOwn =
+    "something else answers in place of a; does this network want you to log in to it, in a browser?"
+
+  @Test(
+    "a server that is busy or broken does not end the wait, and is named once", arguments: [429, 500, 502, 503, 504])
+  func busy(_ status: Int) throws {
+    server.will(200, PlayedServer.metadata)
+    server.will(200, PlayedServer.code)
+    server.will(status, page: "<html>no</html>")
+    server.will(status, page: "<html>no</html>")
+    server.will(400, PlayedServer.error("authorization_pending"))
+    server.will(200, PlayedServer.tokens("1"))
+    #expect(try met() == ["a: status \(status)"])
+    #expect(server.waits == [5, 10, 20, 5], "after an answer it asks as often as before")
+    #expect(try server.fleetFolder.login()?.tokens?.refresh == "refresh-1")
+  }
+
+  @Test("who says how long to wait is believed, until the code's end")
+  func retryAfter() throws {
+    server.will(200, PlayedServer.metadata)
+    server.will(200, PlayedServer.code)
+    server.will(429, page: "{\"code\":\"busy\",\"detail\":\"Too many.\"}", headers: ["retry-after": "17"])
+    server.will(
+      503, page: "",
+      headers: ["retry-after": "Wed, 18 Nov 2026 14:07:02 GMT", "date": "Wed, 18 Nov 2026 14:06:40 GMT"])
+    server.will(503, page: "", headers: ["retry-after": "3600"])
+    // It is asked once more at the code's end.
+    server.will(503, page: "")
+    let client = try server.client
+    var met: [String] = []
+    #expect(throws: FleetError.codeExpired) {
+      try client.finishLogin(client.beginLogin(), met: { met.append($0) }, waiting: { _ in })
+    }
+    #expect(met == ["a: Too many", "a: status 503"])
+    #expect(server.waits == [5, 17, 30, 8])
+  }
+
+  @Test(
+    "a page of the network's own does not end the wait",
+    arguments: [(200, "<html>Welcome</html>"), (302, ""), (403, "<html>Log in</html>"), (511, "{}"), (200, "[]")])
+  func portal(_ status: Int, _ page: String) throws {
+    server.will(200, PlayedServer.metadata)
+    server.will(200, PlayedServer.code)
+    server.will(status, page: page)
+    server.will(200, PlayedServer.tokens("1"))
+    #expect(try met() == [Self.notOwn])
+    #expect(server.waits == [5, 10])
+  }
+
+  @Test(
+    "a network that shows another certificate, or too much, does not end the wait",
+    arguments: [
+      HTTPError.otherAuthority(host: "a"), .unknownAuthority(host: "a"), .untrusted(host: "a", "expired"),
+      .tooLarge(host: "a", limit: 1),
+    ])
+  func intercepted(_ error: HTTPError) throws {
+    server.will(200, PlayedServer.metadata)
+    server.will(200, PlayedServer.code)
+    server.will(fail: error)
+    server.will(200, PlayedServer.tokens("1"))
+    #expect(try met() == [error.description])
+  }
+
+  @Test("a clock that a page of the network has led astray is set by the server's next answer")
+  func portalClock() throws {
+    let date = "Wed, 18 Nov 2026 11:06:40 GMT"
+    server.will(200, PlayedServer.metadata, date: date)
+    server.will(200, PlayedServer.code, date: date)
+    server.will(200, page: "<html>Welcome</html>", headers: ["date": "Thu, 01 Jan 1970 00:00:00 GMT"])
+    server.will(400, PlayedServer.error("invalid_dpop_proof"), date: date)
+    server.will(200, PlayedServer.tokens("1"), date: date)
+    #expect(try met() == [Self.notOwn])
+  }
+
+  @Test("an answer of the server that is an error ends the wait", arguments: ["invalid_grant", "invalid_client"])
+  func refusedForGood(_ code: String) throws {
+    server.will(200, PlayedServer.metadata)
+    server.will(200, PlayedServer.code)
+    server.will(400, PlayedServer.error(code))
+    #expect { _ = try met() } throws: { error in
+      if case FleetError.problem(let problem, _) = error { problem.code == code } else { false }
+    }
+  }
+
   @Test(
     "a login ends with the reason",
     arguments: [("access_denied", FleetError.denied), ("expired_token", .codeExpired)])
@@ -177,6 +269,22 @@ import Testing
       (error as? FleetError)?.exitStatus == .noPermission && "\(error)" == "a: No"
     }
     #expect(server.requests.count == 3)
+  }
+
+  @Test("who logs in while others do so too follows them, however many they are")
+  func otherLogins() throws {
+    try server.isLoggedIn()
+    var world = server.world
+    var logins = 0
+    world.device = { [server] in
+      logins += 1
+      if logins <= 3 { try server.isLoggedIn(as: "other-\(logins)") }
+      return server.device
+    }
+    for _ in 0..<3 { server.will(401, ["code": "unauthorized"]) }
+    server.will(200, ["email": "anna@example.org"])
+    #expect(try FleetClient(in: server.fleetFolder, world).account().email == "anna@example.org")
+    #expect(server.requests.count == 4 && server.requests.allSatisfy { $0.url == "https://a/v1/account" })
   }
 
   @Test("a renewal whose answer is lost keeps the tokens; one that is refused ends the login")
@@ -285,6 +393,25 @@ import Testing
     return try #require(try server.client.vehicles().first)
   }
 
+  @Test("vehicles come in pages")
+  func pages() throws {
+    try server.isLoggedIn()
+    func page(_ name: String, next: String?) -> JSON {
+      let vehicle = JSON.object(Self.van.filter { $0.name != "name" } + [.init("name", .string(name))])
+      return .object([.init("vehicles", [vehicle]), .init("next", next.map(JSON.string) ?? .null)])
+    }
+    server.will(200, page("Bus", next: "Bus & Bahn"))
+    server.will(200, page("Van", next: nil))
+    #expect(try server.client.vehicles().map(\.name) == ["Bus", "Van"])
+    #expect(
+      server.requests.map(\.url).suffix(2) == [
+        "https://a/v1/vehicles", "https://a/v1/vehicles?after=Bus%20%26%20Bahn",
+      ])
+    // A page without vehicles that promises another one ends nothing.
+    server.will(200, ["vehicles": [], "next": "a"])
+    #expect(throws: FleetError.malformed("it has too many vehicles", host: "a")) { try server.client.vehicles() }
+  }
+
   private static let van: [JSON.Member] = [
     .init("id", "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"), .init("name", "Van"), .init("state", "available"),
     .init("steps", [["id": "left", "side": "left", "major": 1]]),
@@ -350,6 +477,22 @@ import Testing
     #expect {
       _ = try server.client.booking("a-1")
     } throws: { ($0 as? FleetError)?.exitStatus == .badData }
+  }
+
+  @Test("of bookings that are made at once, each one is kept")
+  func keptTogether() throws {
+    let (folder, now) = (server.fleetFolder, server.time)
+    let vehicle = try #require(UUID("5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"))
+    let running = try (0..<8).map { number in
+      try Meanwhile {
+        let booking = Booking(
+          id: "b\(number)", vehicle: vehicle, name: "Van", from: now, to: now + 3600, state: "booked", steps: [],
+          etag: nil)
+        try folder.keep(booking, now: now)
+      }
+    }
+    for each in running { try each.result() }
+    #expect(folder.bookings().map(\.id).sorted() == (0..<8).map { "b\($0)" })
   }
 
   @Test("bookings are kept until they are of no more use")

@@ -32,6 +32,11 @@ final class PlayedServer: HTTPTransport {
       .success(HTTPResponse(status: status, headers: date.map { ["date": $0] } ?? [:], body: body.bytes)))
   }
 
+  /// Somebody answers who does not speak as a fleet's server does: a proxy, or the network itself.
+  func will(_ status: Int, page: String, headers: [String: String] = [:]) {
+    answers.append(.success(HTTPResponse(status: status, headers: headers, body: Array(page.utf8))))
+  }
+
   func will(fail error: HTTPError) { answers.append(.failure(error)) }
 
   var client: FleetClient {
@@ -87,13 +92,13 @@ final class PlayedServer: HTTPTransport {
   static func error(_ code: String) -> JSON { ["error": .string(code)] }
 
   /// A login with tokens that have ended.
-  func isLoggedIn(ended: Bool = false) throws {
+  func isLoggedIn(ended: Bool = false, as name: String = "0") throws {
     try fleetFolder.change(until: .now + .seconds(5), nil) { _, save in
       try save(
         SavedLogin(
           server: FleetAddress("https://a"),
           tokens: .init(
-            access: "access-0", expires: time + (ended ? -1 : 600), refresh: "refresh-0",
+            access: "access-\(name)", expires: time + (ended ? -1 : 600), refresh: "refresh-\(name)",
             tokenEndpoint: "https://a/oauth/token", revocationEndpoint: "https://a/oauth/revoke")))
     }
   }

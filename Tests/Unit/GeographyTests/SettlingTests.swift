@@ -45,11 +45,18 @@ import Testing
     #expect(settling(jump).state == .wandering(jump[20]))
     let vague = (0...20).map { fix(Double($0), accuracy: 80) }
     #expect(settling(vague).state == .wandering(vague[20]))
-    let silent = (0...20).map { fix(Double($0), accuracy: nil) }
-    #expect(settling(silent).state == .wandering(silent[20]))
     // A jump is forgotten after as long.
     let calm = jump + (21...30).map { fix(Double($0), east: 60) }
     #expect(settling(calm).state == .settled(fix(30, east: 60)))
+  }
+
+  @Test("a receiver that tells no accuracy is taken for a bad one")
+  func silent() {
+    let silent = (0...20).map { fix(Double($0), accuracy: nil) }
+    #expect(settling(silent).state == .settled(silent[20]))
+    // Walks without saying so.
+    let far = (0...20).map { fix(Double($0), north: 6 * Double($0), accuracy: nil) }
+    #expect(settling(far).state == .wandering(far[20]))
   }
 
   @Test("after the fix was lost, or nothing came, it begins again")
@@ -72,7 +79,9 @@ import Testing
     #expect(way.turn == nil)
     // As far off as it is away: any direction would do as well.
     #expect(Way(from: fix(0, accuracy: 142), to: goal).direction == nil)
-    #expect(Way(from: fix(0, accuracy: nil), to: goal).direction == nil)
+    let guessed = Way(from: fix(0, accuracy: nil), to: goal)
+    #expect(guessed.accuracy == Settling.assumed)
+    #expect(try #require(guessed.direction).accuracy > 10)
     #expect(Way(from: fix(0, north: 100, east: 100), to: goal).direction == nil)
   }
 

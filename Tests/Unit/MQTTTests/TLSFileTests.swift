@@ -82,6 +82,16 @@ struct TLSFileTests {
     }
   }
 
+  @Test("what a clock makes of a certificate that is valid for sixty days")
+  func condition() {
+    let (begin, end): (Int64, Int64) = (1_800_000_000, 1_800_000_000 + 60 * 86_400)
+    let file = Broker.TLS.CertificateFile(path: "ca.pem", begin: begin, end: end)
+    for now in [0, begin - 1] { #expect(file.condition(at: now) == .early) }
+    for now in [begin, end - 30 * 86_400] { #expect(file.condition(at: now) == .valid) }
+    for now in [end - 30 * 86_400 + 1, end] { #expect(file.condition(at: now) == .endsSoon) }
+    #expect(file.condition(at: end + 1) == .ended)
+  }
+
   @discardableResult
   private func connect(
     _ fixture: Fixture, _ authority: String, _ certificate: String, _ key: String

@@ -282,6 +282,53 @@ import Testing
     #expect(!field.commands.contains(where: Self.isWrite))
   }
 
+  /// A chip without a container.
+  private static func unformatted(_ chip: Type2Chip) -> [UInt8] {
+    var bytes = SimulatedTag.factory(chip)
+    let end = chip.userPages.upperBound * Type2Memory.pageSize
+    bytes.replaceSubrange(12..<end, with: repeatElement(0, count: end - 12))
+    return bytes
+  }
+
+  @Test("a blank tag that is torn while it is formatted is written to the end", arguments: [0x00, 0x5A] as [UInt8])
+  func formatting(data: UInt8) throws {
+    var bytes = Self.unformatted(.ntag213)
+    for address in 16..<160 { bytes[address] = data }
+    let plain = PlayedField(PlayedType2(.ntag213, bytes))
+    try Self.write(to: plain, replacingAll: data != 0)
+    for number in plain.commands.indices {
+      for seed in 0..<4 as Range<UInt64> {
+        let tag = PlayedType2(.ntag213, bytes)
+        let field = PlayedField(tag, seed: seed)
+        field.faults = [number: .torn]
+        let report = try Self.write(to: field, replacingAll: data != 0)
+        #expect(tag.message == Self.new.bytes, "command \(number), seed \(seed)")
+        #expect(report.losses == (data == 0 ? [] : [.pages(36)]))
+      }
+    }
+  }
+
+  @Test(
+    "another system's card is left as it is, whichever page it uses",
+    arguments: [Type2Chip.ntag213, .ntag215, .ntag216])
+  func otherSystem(chip: Type2Chip) throws {
+    for page in [4, 5, 15, 16, chip.userPages.upperBound - 1] {
+      var bytes = Self.unformatted(chip)
+      bytes[page * 4 + 3] = 0x01
+      let tag = PlayedType2(chip, bytes)
+      let before = tag.memory
+      let field = PlayedField(tag)
+      for isRehearsal in [false, true] {
+        #expect(throws: NDEFError.inUse(pages: 1)) { try Self.write(to: field, isRehearsal: isRehearsal) }
+      }
+      #expect(tag.memory == before && !field.commands.contains(where: Self.isWrite))
+      #expect(try Self.write(to: field, replacingAll: true, isRehearsal: true).losses == [.pages(1)])
+      #expect(try Self.write(to: field, replacingAll: true).losses == [.pages(1)])
+      #expect(tag.message == Self.new.bytes)
+      #expect(try Self.write(to: field, replacingAll: true).losses == [])
+    }
+  }
+
   @Test("a locked tag is read-only, and keeps a message that it holds", arguments: [Type2Chip.ntag213, .ntag215])
   func locked(chip: Type2Chip) throws {
     let tag = try Self.type2(chip)
@@ -324,6 +371,45 @@ import Testing
       #expect(report.unit == .bytes && report.chip == nil)
       #expect(tag.message == new.bytes, "seed \(seed)")
     }
+  }
+
+  @Test("a Type 4 tag whose message is another one at each activation is never written, whatever goes wrong")
+  func changing() throws {
+    let shop = Self.message("https://x.example/t?c=00000000")
+    func tag() -> PlayedType4 {
+      let tag = PlayedType4()
+      tag.hold(shop.bytes)
+      tag.counterAt = shop.bytes.count - 8
+      return tag
+    }
+    for isRehearsal in [false, true] {
+      for replacingAll in [false, true] {
+        let field = PlayedField(tag())
+        #expect(throws: NFCError.changingMessage) {
+          try Self.write(to: field, replacingAll: replacingAll, isRehearsal: isRehearsal)
+        }
+        #expect(field.restarts == 1 && !field.commands.contains(where: Self.isWrite))
+      }
+    }
+    for seed in 0..<200 as Range<UInt64> {
+      var random = SplitMix(seed)
+      let tag = tag()
+      let field = PlayedField(tag, seed: seed)
+      for _ in 0..<Int.random(in: 1...4, using: &random) {
+        field.faults[Int.random(in: 0..<20, using: &random)] = PlayedField.Fault.allCases.randomElement(using: &random)!
+      }
+      #expect(throws: NFCError.changingMessage, "seed \(seed)") { try Self.write(to: field) }
+      #expect(tag.message == shop.bytes && !field.commands.contains(where: Self.isWrite), "seed \(seed)")
+    }
+  }
+
+  @Test("a Type 4 tag that holds the message is neither written nor put out")
+  func unchangedType4() throws {
+    let tag = PlayedType4()
+    tag.hold(Self.new.bytes)
+    let field = PlayedField(tag)
+    #expect(try Self.write(to: field).changes == 0)
+    #expect(field.restarts == 0 && !field.commands.contains(where: Self.isWrite))
   }
 
   @Test("a Type 4 tag that ignores what is written is given up, and one that is too small is told")

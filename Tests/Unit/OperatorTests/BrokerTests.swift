@@ -1,3 +1,4 @@
+import Certificates
 import Domain
 import Glibc
 import Operator
@@ -95,10 +96,11 @@ struct BrokerTests {
   @Test("lets in who has a certificate of this vehicle for clients, under its role, and nobody else")
   func certificates() throws {
     let broker = try VehicleBroker(in: folder)
+    let uuid = try Vehicle.sample().uuid
     #expect(try connects(broker, as: broker.rider))
-    #expect(broker.mosquitto.log.contains("u'rider'"))
+    #expect(broker.mosquitto.log.contains("u'rider:\(uuid)'"))
     #expect(try connects(broker, as: broker.controller))
-    #expect(broker.mosquitto.log.contains("u'controller'"))
+    #expect(broker.mosquitto.log.contains("u'controller:\(uuid)'"))
 
     let clients = broker.mosquitto.clients
     var anonymous = broker.rider
@@ -114,9 +116,8 @@ struct BrokerTests {
     foreign.authority = broker.rider.authority
     #expect(try !connects(broker, as: foreign))
 
-    let past = now - 2 * 365 * day
-    let former = RiderName("former")!
-    _ = try broker.vehicle.provisionToken(.sample(former, from: past), now: past, force: false)
+    _ = try broker.vehicle.provisionToken(.sample(RiderName("former")!), now: now, force: false)
+    try broker.vehicle.endCertificate("riders/former/rider.pem", "rider:\(uuid)", for: .client)
     #expect(try !connects(broker, as: .rider(broker.vehicle, "former")))
     #expect(broker.mosquitto.clients == clients)
   }
@@ -128,8 +129,8 @@ struct BrokerTests {
     // The same computer, by an address that is not in the certificate; the broker is not asked to listen there.
     let elsewhere = VehicleFolder("\(folder.path)/elsewhere")
     let port = try Port.unused()
-    _ = try elsewhere.provisionVehicle(
-      .sample(host: BrokerHost("vehicle.example")!, port: port), now: now, force: false)
+    let address = BrokerAddress(host: BrokerHost("vehicle.example")!, port: port)
+    try elsewhere.provisionVehicle(.sample(), at: address, force: false)
     _ = try elsewhere.provisionToken(.sample(), now: now, force: false)
     let everywhere = try VehicleBroker(elsewhere, port: port)
     #expect(try connects(everywhere, as: everywhere.rider))
@@ -182,7 +183,7 @@ struct BrokerTests {
   @Test("does not start from a folder that was moved, and does once that was said")
   func relocation() throws {
     let port = try Port.unused()
-    let vehicle = try folder.vehicle(.sample(port: port))
+    let vehicle = try folder.vehicle(at: .local(port))
     _ = try vehicle.provisionToken(.sample(), now: now, force: false)
     // With all that people put into the names of folders.
     let moved = VehicleFolder("\(folder.path)/a vehicle, # 2 (\"Ω\")")
@@ -190,7 +191,7 @@ struct BrokerTests {
     let failing = try Subprocess.run(["mosquitto", "-c", "\(moved.path)/mosquitto.conf"])
     #expect(failing.status != 0 && failing.printed.contains("Unable to open acl_file"), "\(failing.printed)")
 
-    try moved.relocate(now: 0)
+    try moved.relocate()
     let broker = try VehicleBroker(moved, port: port)
     #expect(try connects(broker, as: broker.rider))
   }
@@ -198,8 +199,8 @@ struct BrokerTests {
   @Test("takes up renewed certificates, which riders believe as they did the old ones")
   func renewal() throws {
     let port = try Port.unused()
-    let long = 1000 * day
-    let vehicle = try folder.vehicle(.sample(port: port), now: now - long)
+    let vehicle = try folder.vehicle(at: .local(port))
+    try vehicle.endCertificate("tls/broker.pem", "broker", for: .server(alternativeNames: "DNS:localhost"))
     _ = try vehicle.provisionToken(.sample(), now: now, force: false)
     do {
       let broker = try VehicleBroker(vehicle, port: port)
@@ -219,17 +220,17 @@ struct BrokerTests {
   func user() throws {
     chmod(folder.path, 0o755)
     let port = try Port.unused()
-    let vehicle = try folder.vehicle(.sample(port: port))
+    let vehicle = try folder.vehicle(at: .local(port))
     _ = try vehicle.provisionToken(.sample(), now: now, force: false)
     let user = try #require(getpwnam("mosquitto")).pointee.pw_uid
     let configuration = "\(vehicle.path)/mosquitto.conf"
     #expect(try TemporaryFolder.text(configuration).hasSuffix("\nuser mosquitto\n"))
     // Given back to root, it is nobody's to run as.
     _ = try check("chown") { chown("\(vehicle.path)/tls/broker.key", 0, gid_t.max) }
-    try vehicle.relocate(now: 0)
+    try vehicle.relocate()
     #expect(try !TemporaryFolder.text(configuration).contains("\nuser "))
     _ = try check("chown") { chown("\(vehicle.path)/tls/broker.key", user, gid_t.max) }
-    try vehicle.relocate(now: 0)
+    try vehicle.relocate()
     let broker = try VehicleBroker(vehicle, port: port)
     #expect(try connects(broker, as: broker.rider))
     var status = stat()
@@ -243,10 +244,10 @@ struct BrokerTests {
   func ordinaryUser() throws {
     chmod(folder.path, 0o755)
     let port = try Port.unused()
-    let vehicle = try folder.vehicle(.sample(port: port))
+    let vehicle = try folder.vehicle(at: .local(port))
     let user: uid_t = 65534
     _ = try Subprocess.run(["chown", "-R", "\(user)", vehicle.path])
-    try vehicle.relocate(now: 0)
+    try vehicle.relocate()
     let process = try Subprocess(
       [
         "setpriv", "--reuid", "\(user)", "--regid", "\(user)", "--clear-groups", "mosquitto", "-c",

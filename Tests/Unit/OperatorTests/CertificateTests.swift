@@ -29,8 +29,10 @@ struct CertificateTests {
   static let rider = "riders/ann/rider.pem"
 
   @discardableResult
-  func provision(_ plan: VehiclePlan? = nil, now: Int64 = now) throws -> VehicleFolder {
-    let vehicle = try folder.vehicle(plan, now: now)
+  func provision(
+    _ plan: VehiclePlan? = nil, at broker: BrokerAddress = .sample, now: Int64 = now
+  ) throws -> VehicleFolder {
+    let vehicle = try folder.vehicle(plan, at: broker, now: now)
     _ = try vehicle.provisionToken(.sample(from: now), now: now, force: false)
     return vehicle
   }
@@ -54,7 +56,7 @@ struct CertificateTests {
 
   @Test("are believed for the names of their host and of the computer itself, and for no others")
   func hostNames() throws {
-    try provision(.sample(host: BrokerHost("vehicle.example")!))
+    try provision(at: BrokerAddress(host: BrokerHost("vehicle.example")!, port: 8883))
     for (option, name, isValid) in [
       ("-verify_hostname", "vehicle.example", true), ("-verify_hostname", "localhost", true),
       ("-verify_ip", "127.0.0.1", true), ("-verify_ip", "::1", true),
@@ -72,7 +74,7 @@ struct CertificateTests {
     "name an address as an address",
     arguments: [("10.0.0.1", "IP Address:10.0.0.1"), ("fd00::1", "IP Address:FD00:0:0:0:0:0:0:1")])
   func address(host: String, name: String) throws {
-    try provision(.sample(host: BrokerHost(host)!))
+    try provision(at: BrokerAddress(host: BrokerHost(host)!, port: 8883))
     #expect(
       try read(Self.broker, "-ext", "subjectAltName").contains(
         "\(name), DNS:localhost, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1\n"))
@@ -118,13 +120,14 @@ struct CertificateTests {
     #expect(entries.joined(separator: "\n") == Self.extensions[name])
   }
 
-  @Test("name roles and not people")
+  @Test("name roles and vehicles, and not people")
   func subjects() throws {
     try provision()
+    let uuid = try Vehicle.sample().uuid
     #expect(try read(Self.authority, "-subject") == "subject=CN=stepctl CA for Rolling Chassis\n")
     #expect(try read(Self.broker, "-subject") == "subject=CN=broker\n")
-    #expect(try read(Self.controller, "-subject") == "subject=CN=controller\n")
-    #expect(try read(Self.rider, "-subject") == "subject=CN=rider\n")
+    #expect(try read(Self.controller, "-subject") == "subject=CN=controller:\(uuid)\n")
+    #expect(try read(Self.rider, "-subject") == "subject=CN=rider:\(uuid)\n")
     #expect(try read(Self.rider, "-issuer") == "issuer=CN=stepctl CA for Rolling Chassis\n")
   }
 
@@ -149,13 +152,13 @@ struct CertificateTests {
 
   @Test("begin five minutes early, and last for ten years, 825 days and a year")
   func validity() throws {
-    // 2026-01-01T00:00:00Z
-    try provision(now: 1_767_225_600)
-    let begin = "notBefore=Dec 31 23:55:00 2025 GMT\n"
-    #expect(try read(Self.authority, "-dates") == begin + "notAfter=Dec 30 00:00:00 2035 GMT\n")
-    #expect(try read(Self.broker, "-dates") == begin + "notAfter=Apr  5 00:00:00 2028 GMT\n")
-    #expect(try read(Self.controller, "-dates") == begin + "notAfter=Apr  5 00:00:00 2028 GMT\n")
-    #expect(try read(Self.rider, "-dates") == begin + "notAfter=Jan  1 00:00:00 2027 GMT\n")
+    // 2027-01-01T00:00:00Z
+    try provision(now: 1_798_761_600)
+    let begin = "notBefore=Dec 31 23:55:00 2026 GMT\n"
+    #expect(try read(Self.authority, "-dates") == begin + "notAfter=Dec 29 00:00:00 2036 GMT\n")
+    #expect(try read(Self.broker, "-dates") == begin + "notAfter=Apr  5 00:00:00 2029 GMT\n")
+    #expect(try read(Self.controller, "-dates") == begin + "notAfter=Apr  5 00:00:00 2029 GMT\n")
+    #expect(try read(Self.rider, "-dates") == begin + "notAfter=Jan  1 00:00:00 2028 GMT\n")
   }
 
   @Test("stay valid where the years of UTCTime end")

@@ -19,6 +19,13 @@ import Testing
     return Array(event.signed(by: key).utf8)
   }
 
+  /// Whole lines.
+  private func text(_ sequences: ClosedRange<Int64>) -> [UInt8] {
+    var bytes: [UInt8] = []
+    for sequence in sequences { bytes += event(sequence) + [0x0A] }
+    return bytes
+  }
+
   private func write(_ lines: [[UInt8]]) throws {
     _ = try archive.writer()
     try Files.replace(archive.path, with: lines.flatMap { $0 + [0x0A] }, mode: 0o600)
@@ -43,15 +50,16 @@ import Testing
   func large() throws {
     let first = event(1)
     try write([first])
-    // Two gigabytes that take no room, and a line behind them.
+    // Two gigabytes that take no room, and more lines behind them than are written at once.
     let file = try Descriptor.open(archive.path, O_WRONLY)
     let size = off_t(2) << 30
-    #expect(pwrite(file.number, [0x0A] + event(2) + [0x0A], event(2).count + 2, size) > 0)
+    let lines: [UInt8] = [0x0A] + text(2...400)
+    #expect(pwrite(file.number, lines, lines.count, size) == lines.count)
     let writer = try archive.writer()
-    #expect(try archive.last()?.event.sequence == 2)
-    let third = event(3)
-    try writer.append([.init(event: VehicleEvent(unverified: third), digest: EventDigest(of: third), text: third)])
-    #expect(try archive.last()?.event.sequence == 3)
+    #expect(try archive.last()?.event.sequence == 400)
+    let next = event(401)
+    try writer.append([.init(event: VehicleEvent(unverified: next), digest: EventDigest(of: next), text: next)])
+    #expect(try archive.last()?.event.sequence == 401)
     // The zeros are no event. They are refused when they are more than a line can be, and not when all are read.
     #expect(throws: EventError.self) { try sequences() }
   }
@@ -66,6 +74,32 @@ import Testing
     #expect(try archive.last()?.event.sequence == 2)
     _ = try archive.writer()
     #expect(try Files.read(archive.path) == whole)
+  }
+
+  @Test("of a write that a power cut tore, nothing counts from the first zeros on")
+  func zeros() throws {
+    let (lines, torn) = (text(1...2), text(3...5))
+    for sector in 0..<torn.count / 512 {
+      try write([event(1), event(2)])
+      var bytes = torn
+      for index in sector * 512..<(sector + 1) * 512 { bytes[index] = 0 }
+      try Files.replace(archive.path, with: lines + bytes, mode: 0o600)
+      let kept = bytes.prefix { $0 != 0 }.count { $0 == 0x0A }
+      #expect(try sequences() == Array(1...Int64(2 + kept)), "sector \(sector)")
+      #expect(try archive.last()?.event.sequence == Int64(2 + kept))
+      _ = try archive.writer()
+      #expect(try archive.last()?.event.sequence == Int64(2 + kept))
+      #expect(try sequences() == Array(1...Int64(2 + kept)))
+    }
+  }
+
+  @Test("zeros before whole lines are damage, if there are more of these than are written at once")
+  func damaged() throws {
+    try write([event(1)])
+    let bytes = try Files.read(archive.path) + [0, 0x0A] + text(2...400)
+    try Files.replace(archive.path, with: bytes, mode: 0o600)
+    #expect(throws: EventError.self) { try sequences() }
+    #expect(try archive.last()?.event.sequence == 400)
   }
 
   @Test("a changed line is named by its number")

@@ -27,73 +27,107 @@ import Testing
     _ = try fleet.admit(
       .init(
         vehicle: vehicle, topic: TopicPrefix(topic)!, encryptionKey: DecryptionKey().encryptionKey,
-        statementKey: SigningKey().verificationKey, certificateRequest: Self.request("controller")), now: now)
+        signingKey: SigningKey().verificationKey, certificateRequest: Self.request("controller")), now: now)
   }
 
   static func request(_ name: String) throws -> [UInt8] { try CertificateRequest(for: PrivateKey(), name: name).der() }
 
-  func grant(to device: SigningKey, now: Int64 = now) throws -> String {
+  func grant(to device: SigningKey) throws -> Ledger.Entry {
     let text = DeviceRequest.signed(
       name: "anna", certificateRequest: try Self.request("rider"), issued: now, by: device)
-    return try #require(
-      try fleet.grant(
-        vehicle.uuid.description, subject: "b-1", steps: [.left], validity: now..<now + hour,
-        to: DeviceRequest(verifying: text), now: now)
-    ).token.id
+    return try fleet.grant(
+      vehicle.uuid.description, subject: "b-1", steps: [.left], validity: now..<now + hour,
+      to: DeviceRequest(verifying: text), now: now
+    ).entry
   }
 
-  @Test("hands out no more than one notice can take back")
+  @Test("one notice can revoke as many tokens as a server gives out for a vehicle")
   func revocable() throws {
-    var tokens: [String] = []
-    for _ in 0..<4 {
-      let device = SigningKey()
-      for _ in 0..<16 { tokens.append(try grant(to: device)) }
-      #expect(throws: FleetOperator.Refusal.tooMany(until: now + hour)) { try grant(to: device) }
-    }
-    #expect(throws: FleetOperator.Refusal.tooMany(until: now + hour)) { try grant(to: SigningKey()) }
-    #expect(try fleet.revoke(tokens.map { .token($0) }, now: now).count == 64)
-    // Those that were revoked count, too: whoever books, cancels and books again gets no further.
-    #expect(throws: FleetOperator.Refusal.tooMany(until: now + hour)) { try grant(to: SigningKey()) }
-    let letter = try OperatorPlace("\(folder.path)/operator").letters(now: now)[0]
-    #expect(letter.revocations == 64)
+    // AccessRules.mostOfVehicle of the server.
+    let revoked = (0..<64).map { _ in Notice.Revocation(.token(UUID.random().description), until: now + hour) }
+    let text = try fleet.noticeWriter(now: now).notice(
+      for: vehicle.uuid.description, number: now, revoked: revoked
+    ).text
+    #expect(try Notice.read(Array(text.utf8), verifiedBy: fleet.keys())?.revoked == revoked)
     // Two more keys and the last event take less than 500 bytes.
-    #expect(letter.text.utf8.count + 500 <= Notice.maximumSize)
-    _ = try grant(to: SigningKey(), now: now + hour)
+    #expect(text.utf8.count + 500 <= Notice.maximumSize)
+    #expect(throws: LedgerError.self) {
+      try fleet.noticeWriter(now: now).notice(
+        for: vehicle.uuid.description, number: now, revoked: revoked + revoked)
+    }
   }
 
-  @Test("a list for the broker that could not be written is written when it is tried again")
-  func listAgain() throws {
-    let token = try grant(to: SigningKey())
+  @Test("what a server knows is revoked, commands by hand know too, and the broker's list of certificates")
+  func kept() throws {
+    let (device, read) = (SigningKey(), try fleet.ledger(now: now))
+    let entry = try grant(to: device)
+    #expect(try fleet.ledger(now: now) == read, "it is noted nowhere")
+    let known = Ledger(
+      tokens: [entry], withdrawals: [.init(.device(entry.device), until: entry.expires, since: now)],
+      revokedCertificates: [.init(try #require(entry.certificate), since: now)])
     let list = "\(folder.path)/operator/\(VehiclePaths.revocationList)"
+    let before = try Files.readRegular(list)
     unlink(list)
     mkdir(list, 0o755)
-    #expect(throws: (any Error).self) { try fleet.revoke([.token(token)], now: now) }
+    #expect(throws: (any Error).self) { try fleet.keep(known, inPlaceOf: read, now: now) }
     rmdir(list)
-    #expect(try fleet.revoke([.token(token)], now: now) == [token])
-    #expect(access(list, F_OK) == 0)
+    try fleet.keep(known, inPlaceOf: read, now: now)
+    #expect(try Files.readRegular(list) != before)
+    let place = OperatorPlace("\(folder.path)/operator")
+    #expect(try place.notices(now: now)[0].revocations == 1)
+    let text = DeviceRequest.signed(
+      name: "anna", certificateRequest: try Self.request("rider"), issued: now, by: device)
+    #expect(throws: LedgerError.deviceRevoked(entry.device)) {
+      try place.record(of: vehicle.uuid.description).grantAccess(
+        TokenPlan(rider: RiderName("anna")!, notBefore: now, lifetime: hour), to: DeviceRequest(verifying: text),
+        now: now)
+    }
   }
 
-  @Test("a vehicle that the broker does not know yet keeps no other one from its notice")
-  func untold() throws {
+  @Test("the broker returns a notice, and none of a vehicle that it does not know yet")
+  func connection() throws {
     chmod(folder.path, 0o755)
     let broker = try Mosquitto(configuration: "\(folder.path)/operator/mosquitto.conf", port: port)
     defer { withExtendedLifetime(broker) {} }
     // The broker has read its access list before.
     let late = try Vehicle(name: "Late", uuid: .random(), steps: vehicle.steps)
     try admit(late, "a/c")
-    for _ in 0..<3 {
-      let untold = try fleet.publish(
-        to: [vehicle.uuid, late.uuid], now: now, patience: .seconds(1), until: .now + .seconds(30))
-      #expect(Set(untold.keys) == [late.uuid])
+    let writer = try fleet.noticeWriter(now: now)
+    let connection = try fleet.connect()
+    defer { connection.close() }
+    var texts: [String] = []
+    for (number, one) in [late, vehicle].enumerated() {
+      let (topic, text) = try writer.notice(for: one.uuid.description, number: Int64(number), revoked: [])
+      #expect(try fleet.number(ofNotice: Array(text.utf8)) == Int64(number))
+      connection.subscribe(to: topic)
+      connection.publish(text, to: topic)
+      texts.append(text)
     }
+    var (returned, acknowledged): ([[UInt8]], Int) = ([], 0)
+    let deadline = Instant.now + .seconds(5)
+    while returned.isEmpty || acknowledged < 2, .now < deadline {
+      for event in try connection.wait(until: deadline).events {
+        switch event {
+        case .notice(_, let payload): returned.append(payload)
+        case .acknowledged: acknowledged += 1
+        case .connected: break
+        case .ended(let error): throw error
+        }
+      }
+    }
+    #expect(returned == [Array(texts[1].utf8)] && acknowledged == 2)
+    connection.wake()
+    #expect(try connection.wait(until: .now + .seconds(5)).isWoken)
   }
 
   @Test("the old key does not go before every vehicle that was there has told that it has the new one")
   func retiring() throws {
-    for _ in 0..<2 { _ = try fleet.rotateKeys(now: now) }
+    for _ in 0..<2 { _ = try fleet.rotateKeys(above: 0, now: now) }
     // It was installed with the new one.
     try admit(try Vehicle(name: "Late", uuid: .random(), steps: vehicle.steps), "a/c")
-    #expect(throws: LedgerError.notTold([vehicle.name], "\(folder.path)/operator")) { try fleet.retireKey(now: now) }
+    #expect(throws: LedgerError.notTold([vehicle.name], "\(folder.path)/operator")) {
+      try fleet.retireKey(tokens: [], now: now)
+    }
     #expect(try fleet.keys().count == 2)
     // There is no broker: nothing waits for it, and whoever wants access meanwhile gets it.
     let event = VehicleEvent(
@@ -101,7 +135,7 @@ import Testing
     let archive = OperatorPlace("\(folder.path)/operator").archive(of: vehicle.uuid)
     let text = Array(event.signed(by: SigningKey()).utf8)
     try archive.writer().append([.init(event: event, digest: EventDigest(of: text), text: text)])
-    try fleet.retireKey(now: now)
+    try fleet.retireKey(tokens: [], now: now)
     #expect(try fleet.keys().count == 1)
   }
 }

@@ -20,7 +20,7 @@ import Testing
 
   func ledger(_ tokens: Token...) -> Ledger {
     var ledger = Ledger()
-    for token in tokens { ledger.note(token, key: key.thumbprint) }
+    for token in tokens { ledger.note(.init(token, key: key.thumbprint)) }
     return ledger
   }
 
@@ -63,17 +63,32 @@ import Testing
     #expect(restored.notice(for: car, keys: [key], now: 2_000).sequence > third.sequence)
   }
 
-  @Test("what ended long ago is forgotten, and not what can still be withdrawn or could still reach the broker")
-  func forgotten() {
-    var ledger = ledger(token("a", car, phone), token("b", car, phone, until: 5_000))
-    let certificate = Ledger.IssuedNumber(number: SerialNumber(bytes: [1]), end: 5_000)
-    ledger.note(token("c", car, tablet), key: key.thumbprint, certificate: certificate)
-    #expect(ledger.withdraw(.token("a"), now: 1_000).map(\.id) == ["a"])
-    #expect(ledger.withdraw(.token("b"), now: 1_000).map(\.id) == ["b"])
-    ledger.forget(endedBefore: 3_000)
-    #expect(ledger.tokens.map(\.id) == ["b", "c"])
-    #expect(ledger.withdrawals.map(\.subject) == [.token("b")])
-    #expect(ledger.current(at: 1_000).map(\.id) == ["c"])
+  @Test("a server's part takes the place of what it has read, and what came since then stays")
+  func replaced() {
+    func certificate(_ number: UInt8) -> Ledger.IssuedNumber {
+      .init(number: SerialNumber(bytes: [number]), end: 5_000)
+    }
+    var ledger = Ledger()
+    for (number, id) in ["a", "b", "c"].enumerated() {
+      ledger.note(.init(token(id, car, phone), key: key.thumbprint, certificate: certificate(UInt8(number))))
+    }
+    _ = ledger.withdraw(.token("a"), now: 1_000)
+    _ = ledger.notice(for: car, keys: [key], now: 1_000)
+    let (read, b) = (ledger, ledger.tokens[1])
+    ledger.note(.init(token("d", car, tablet), key: key.thumbprint, certificate: certificate(9)))
+    _ = ledger.withdraw(.token("d"), now: 1_100)
+    // It has forgotten the first, and keeps the third to itself.
+    let known = Ledger(
+      tokens: [b], withdrawals: [.init(.token("b"), until: 2_000, since: 1_050)],
+      revokedCertificates: [.init(certificate(1), since: 1_050)])
+    ledger.replace(read, by: known)
+    #expect(ledger.tokens.map(\.id) == ["b", "d"])
+    #expect(ledger.withdrawals.map(\.subject) == [.token("b"), .token("d")])
+    #expect(ledger.revokedCertificates.map(\.certificate) == [certificate(1), certificate(9)])
+    #expect(ledger.sequence == read.sequence && !ledger.hasSameEntries(as: known))
+    let later = ledger
+    ledger.replace(later, by: known)
+    #expect(ledger.hasSameEntries(as: known))
   }
 
   @Test("what has ended or is unknown cannot be withdrawn")

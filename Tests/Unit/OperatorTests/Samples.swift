@@ -24,13 +24,8 @@ extension RiderName {
 }
 
 extension VehiclePlan {
-  static func sample(
-    _ name: String = "Rolling Chassis", host: BrokerHost = .localhost, port: UInt16 = 8883,
-    servo: ServoKind = .simulated
-  ) throws -> VehiclePlan {
-    VehiclePlan(
-      vehicle: try .sample(name), topic: TopicPrefix("arena2036/rolling_chassis")!, host: host, port: port,
-      servo: servo)
+  static func sample(_ name: String = "Rolling Chassis", servo: ServoKind = .simulated) throws -> VehiclePlan {
+    VehiclePlan(vehicle: try .sample(name), topic: TopicPrefix("arena2036/rolling_chassis")!, servo: servo)
   }
 }
 
@@ -45,11 +40,29 @@ let now = WallClock.seconds
 let hour: Int64 = 3600
 let day = 24 * hour
 
+extension BrokerAddress {
+  static let sample = BrokerAddress(host: .localhost, port: 8883)
+
+  static func local(_ port: UInt16) -> BrokerAddress { BrokerAddress(host: .localhost, port: port) }
+}
+
+extension VehicleFolder {
+  /// Makes a vehicle that is its own operator.
+  @discardableResult
+  func provisionVehicle(
+    _ plan: VehiclePlan, at broker: BrokerAddress = .sample, now: Int64 = now, force: Bool
+  ) throws -> VehicleSummary {
+    try provisionVehicle(plan, of: .itself(broker), now: now, force: force)
+  }
+}
+
 extension TemporaryFolder {
-  /// A vehicle in the folder `vehicle`.
-  func vehicle(_ plan: VehiclePlan? = nil, now: Int64 = now) throws -> VehicleFolder {
+  /// A vehicle in the folder `vehicle`, which is its own operator.
+  func vehicle(
+    _ plan: VehiclePlan? = nil, at broker: BrokerAddress = .sample, now: Int64 = now
+  ) throws -> VehicleFolder {
     let folder = VehicleFolder("\(path)/vehicle")
-    _ = try folder.provisionVehicle(try plan ?? .sample(), now: now, force: false)
+    try folder.provisionVehicle(try plan ?? .sample(), at: broker, now: now, force: false)
     return folder
   }
 }

@@ -1,3 +1,4 @@
+import Certificates
 import Glibc
 import Operator
 import SystemIO
@@ -19,7 +20,7 @@ struct VehicleBroker {
   /// A broker of a new vehicle, with the rider `ann`.
   init(in folder: TemporaryFolder, environment: [String: String] = [:]) throws {
     let port = try Port.unused()
-    let vehicle = try folder.vehicle(.sample(port: port))
+    let vehicle = try folder.vehicle(at: .local(port))
     _ = try vehicle.provisionToken(.sample(), now: now, force: false)
     try self.init(vehicle, port: port, environment: environment)
   }
@@ -72,5 +73,19 @@ struct VehicleBroker {
 
   func subscribe(as identity: Identity) throws -> Subprocess {
     try mosquitto.subscribe(identity.options, host: "localhost")
+  }
+}
+
+extension VehicleFolder {
+  /// Puts a certificate of the same authority, for the same key, in the place of one: it has ended. No operator makes
+  /// such a certificate.
+  func endCertificate(_ name: String, _ commonName: String, for use: CertificateUse) throws {
+    let authority = try Certificate(pem: Files.read(path("tls/ca.pem")))
+    let key = try PrivateKey(pem: Files.read(path("operator/ca.key")))
+    let old = try Certificate(pem: Files.read(path(name)))
+    let ended = try Certificate(
+      CertificateContent(commonName: commonName, use: use), to: old.lentKey(), validity: now - 2 * day...now - day,
+      signer: key, issuer: authority)
+    try Files.replace(path(name), with: ended.pem(), mode: 0o644)
   }
 }

@@ -30,6 +30,15 @@ import Testing
         == .fix(Fix(time: 7, position: place, accuracy: nil), device: nil))
   }
 
+  @Test("a place that a receiver only plays is known for that", arguments: [(8, true), (1, false), (9, false)])
+  func simulated(status: Int, isSimulated: Bool) throws {
+    guard case .fix(let fix, _) = try read(#"{"class":"TPV","mode":3,"status":\#(status),"lat":1,"lon":2}"#) else {
+      Issue.record("no fix")
+      return
+    }
+    #expect(fix.isSimulated == isSimulated)
+  }
+
   @Test("an error of more than half the way around the earth says nothing")
   func endless() throws {
     for eph in ["2.1e7", "1e12", "1e300"] {

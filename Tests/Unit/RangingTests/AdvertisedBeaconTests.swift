@@ -13,18 +13,19 @@ struct AdvertisedBeaconTests {
     0x01, 0x02, 0xFF, 0x07, 0xC5,
   ]
 
+  private static let name: [UInt8] = [0x05, 0x09, 0x53, 0x74, 0x65, 0x70]
+  /// Another manufacturer's data, and another of Apple's.
+  private static let others: [UInt8] = [0x04, 0xFF, 0x59, 0x00, 0x02, 0x05, 0xFF, 0x4C, 0x00, 0x10, 0x00]
+
   private func read(_ data: [UInt8]) -> IBeacon? { IBeacon(advertisingData: data.span) }
 
   @Test(
     "are found in any order of structures",
     arguments: [
-      flags + beacon, beacon, beacon + flags,
-      [0x05, 0x09, 0x53, 0x74, 0x65, 0x70] + flags + beacon,
-      // Another manufacturer's data and another of Apple's first.
-      [0x04, 0xFF, 0x59, 0x00, 0x02] + [0x05, 0xFF, 0x4C, 0x00, 0x10, 0x00] + beacon,
-      beacon + [0x00, 0x00, 0x00],
+      flags + beacon, beacon, beacon + flags, name + flags + beacon, others + beacon,
+      beacon + [0x00, 0x00, 0x00] as [UInt8],
       // What follows is torn, but it is not the beacon.
-      beacon + [0x09, 0x09, 0x53],
+      beacon + [0x09, 0x09, 0x53] as [UInt8],
     ])
   func anyOrder(data: [UInt8]) {
     #expect(read(data) == Self.expected)
@@ -44,6 +45,57 @@ struct AdvertisedBeaconTests {
         #expect(read(data) == nil, "byte \(index), bit \(bit)")
       }
     }
+  }
+
+  /// A beacon with bytes behind its measured power, in a structure whose length covers them.
+  private static func beacon(followedBy rest: [UInt8], from beacon: [UInt8] = beacon) -> [UInt8] {
+    [UInt8(0x1A + rest.count)] + Array(beacon.dropFirst()) + rest
+  }
+
+  @Test("are found with bytes behind the power, which are the maker's", arguments: 1...5)
+  func bytesBehind(count: Int) {
+    for byte in [0x00, 0x64, 0xFF] as [UInt8] {
+      let longer = Self.beacon(followedBy: [UInt8](repeating: byte, count: count))
+      for data in [longer, Self.flags + longer, longer + Self.flags, Self.flags + longer + [0x09, 0x09]] {
+        #expect(read(data) == Self.expected, "\(byte)")
+      }
+    }
+    // What looks like another structure belongs to this one.
+    #expect(read(Self.beacon(followedBy: [0x00, 0xFF])) == Self.expected)
+  }
+
+  @Test("are not found where a length is a lie", arguments: 0...5)
+  func lyingLengths(count: Int) {
+    let longer = Self.beacon(followedBy: [UInt8](repeating: 0x64, count: count))
+    // Longer than the data, by one byte and by more; shorter than a beacon.
+    for length in Array(UInt8(0x1B + count)...0xFF) + Array(0x01..<0x1A) {
+      #expect(read([length] + longer.dropFirst()) == nil, "\(length)")
+    }
+    // Apple's own length is that of UUID, major, minor and power.
+    for length in UInt8.min...UInt8.max where length != 0x15 {
+      var data = longer
+      data[5] = length
+      #expect(read(data) == nil, "\(length)")
+    }
+    #expect(read(longer.dropLast()) == nil)
+  }
+
+  private func readAll(_ data: [UInt8]) -> [IBeacon] {
+    Advertisement(time: UnixTime(microseconds: 1), address: DeviceAddress(1), rssi: -60, data: data).iBeacons
+  }
+
+  @Test("are all found where an advertisement has several, and each once")
+  func several() {
+    let other = IBeacon(uuid: Self.uuid, major: 1, minor: 2, measuredPower: -70)
+    let second = Array(other.advertisingData.dropFirst(3))
+    #expect(readAll(Self.flags) == [])
+    #expect(readAll(Self.flags + Self.beacon) == [Self.expected])
+    #expect(readAll(Self.beacon + second) == [Self.expected, other])
+    #expect(readAll(second + Self.flags + Self.beacon(followedBy: [1, 2])) == [other, Self.expected])
+    #expect(readAll(Self.beacon + second + Self.beacon) == [Self.expected, other])
+    // The second one is torn, or the data ends before it.
+    #expect(readAll(Self.beacon + second.dropLast()) == [Self.expected])
+    #expect(readAll(Self.beacon + [0x00] + second) == [Self.expected])
   }
 
   @Test("are not found where they are cut short, wherever that is")
@@ -86,5 +138,8 @@ struct AdvertisedBeaconTests {
     #expect(DeviceAddress(value).description == text)
     // The 16 bits above do not belong to it.
     #expect(DeviceAddress(value | 0xFFFF << 48) == DeviceAddress(value))
+    // The type does, and the bits do not tell it: DC:A6:32 and E4:5F:01 are manufacturers' prefixes.
+    #expect(DeviceAddress(value, isRandom: true) != DeviceAddress(value))
+    #expect(DeviceAddress(value, isRandom: true).description == text)
   }
 }

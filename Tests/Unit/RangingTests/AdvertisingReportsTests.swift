@@ -4,7 +4,7 @@ import Testing
 @Suite("advertising reports in HCI events")
 struct AdvertisingReportsTests {
   struct Report: Equatable {
-    var address: UInt64 = 0xC605_0403_0201
+    var address = DeviceAddress(0xC605_0403_0201, isRandom: true)
     var rssi: Int8? = -60
     var data: [UInt8] = [0x02, 0x01, 0x06]
   }
@@ -18,8 +18,9 @@ struct AdvertisingReportsTests {
   private static func extended(
     type: UInt16 = 0x0010, set: UInt8 = 0xFF, rssi: UInt8 = 0xC4, _ data: [UInt8] = [0x02, 0x01, 0x06]
   ) -> [UInt8] {
-    [UInt8(type & 0xFF), UInt8(type >> 8), 0x01] + addressBytes + [0x01, 0x00, set, 0x7F, rssi, 0x00, 0x00]
-      + [UInt8](repeating: 0, count: 7) + [UInt8(data.count)] + data
+    let kind = [UInt8(type & 0xFF), UInt8(type >> 8), 0x01]
+    let details: [UInt8] = [0x01, 0x00, set, 0x7F, rssi, 0x00, 0x00, 0, 0, 0, 0, 0, 0, 0, UInt8(data.count)]
+    return kind + addressBytes + details + data
   }
 
   private static func event(_ subevent: UInt8, _ reports: [[UInt8]], count: Int? = nil) -> [UInt8] {
@@ -32,7 +33,7 @@ struct AdvertisingReportsTests {
   ) -> (outcome: AdvertisingReports.Outcome, reports: [Report]) {
     var found: [Report] = []
     let outcome = reports.read(event: event.span) { address, rssi, data in
-      found.append(Report(address: address.value, rssi: rssi, data: data.withUnsafeBufferPointer { Array($0) }))
+      found.append(Report(address: address, rssi: rssi, data: data.withUnsafeBufferPointer { Array($0) }))
     }
     return (outcome, found)
   }
@@ -50,6 +51,16 @@ struct AdvertisingReportsTests {
     ])
     #expect(outcome == .whole)
     #expect(reports == [Report()])
+  }
+
+  @Test("tell a manufacturer's address from a random one that has the same bits")
+  func addressTypes() {
+    for (type, isRandom) in [(0, false), (1, true), (2, false), (3, true)] as [(UInt8, Bool)] {
+      let expected = Report(address: DeviceAddress(0xC605_0403_0201, isRandom: isRandom))
+      #expect(read(Self.event(0x02, [[0x03, type] + Self.legacy().dropFirst(2)])).reports == [expected])
+      let extended = Self.extended()
+      #expect(read(Self.event(0x0D, [extended[..<2] + [type] + extended[3...]])).reports == [expected])
+    }
   }
 
   @Test("are read from exact bytes, extended, from an old advertiser and from a new one")

@@ -291,6 +291,72 @@ import Testing
     #expect(decide { UInt16($0 / 80 % 2) }.isLocated)
   }
 
+  typealias Address = @Sendable (Int) -> UInt64
+  /// A sender of the left step's frames: which address sends each frame, at which level, dBm.
+  typealias Sender = (address: Address, rssi: (Int) -> Int8)
+
+  /// Each sender sends ten frames a second for sixteen seconds, with the same minor. The right step's beacon arrives
+  /// with -75 dBm.
+  func decide(_ senders: [Sender]) -> [Location] {
+    var locator = Locator(steps: Self.steps)
+    var decisions: [Location] = []
+    for tenth in 0..<160 {
+      let time = Double(tenth) / 10
+      for (number, sender) in senders.enumerated() {
+        locator.hear(
+          beacon(1), from: DeviceAddress(sender.address(tenth)), rssi: sender.rssi(tenth),
+          at: time + Double(number) / 100)
+      }
+      locator.hear(beacon(2), from: DeviceAddress(2), rssi: -75, at: time)
+      if tenth % 5 == 4 { decisions.append(locator.decide(at: time + 0.05)) }
+    }
+    return decisions
+  }
+
+  @Test(
+    "two beacons with one minor and levels far apart say nothing of their step",
+    arguments: [
+      { _ in 9 },
+      // A spare one that changes its address, too: each packet, and each second.
+      { 100 + UInt64($0) }, { 100 + UInt64($0 / 10) },
+    ] as [Address], [-80, -65, -92] as [Int8])
+  func twoBeacons(spare: @escaping Address, rssi: Int8) {
+    let decisions = decide([({ _ in 1 }, { _ in rssi }), (spare, { _ in -48 })])
+    #expect(decisions.allSatisfy { $0.facing == nil && $0.missing == .contested })
+    #expect(decisions.last?.readings.map(\.isContested) == [true, false])
+    #expect(decisions.last?.readings[0].zone == .unknown)
+  }
+
+  @Test("of a beacon that is hardly heard, one frame in the window is enough to tell that there are two")
+  func hardlyHeard() {
+    let decisions = decide([({ $0 % 50 == 0 ? 1 : 9 }, { $0 % 50 == 0 ? -88 : -48 })])
+    #expect(decisions.filter { $0.time > 5.2 }.allSatisfy { $0.missing == .contested })
+  }
+
+  @Test("two beacons side by side are one, and so is a beacon that was moved, or replaced by another")
+  func oneFromTwo() {
+    let beside = decide([({ _ in 1 }, { _ in -50 }), ({ _ in 9 }, { _ in -56 })])
+    #expect(beside.allSatisfy { $0.isLocated && $0.facing?.side == .left })
+    let replaced = decide([({ $0 < 80 ? 1 : 9 }, { $0 < 80 ? -72 : -50 })])
+    #expect(replaced.allSatisfy { $0.missing != .contested } && replaced.last!.isLocated)
+  }
+
+  @Test(
+    "a beacon that changes its address locates: each packet, each second, back and forth, and among a few",
+    arguments: [
+      { UInt64($0) }, { UInt64($0 / 10) }, { UInt64($0 % 2) }, { UInt64($0 / 10 % 2) }, { UInt64($0 * $0 % 7) },
+    ] as [Address])
+  func rotatingAddress(address: @escaping Address) {
+    // A still rider, whose packets differ by 9 dB.
+    let still = decide([(address, { -50 - Int8($0 * 7 % 4 * 3) })])
+    #expect(still.dropFirst(2).allSatisfy { $0.isLocated && $0.facing?.side == .left })
+    // Who walks from 12 m to 0.6 m at 1.2 m/s.
+    let walking = decide([
+      (address, { Int8((-59 + RangingModel.level(at: max(12 - 0.12 * Double($0), 0.6))).rounded()) })
+    ])
+    #expect(walking.allSatisfy { $0.missing != .contested } && walking.last!.isLocated)
+  }
+
   @Test("a measured power that no beacon has says nothing", arguments: [-128, -101, -19, 0, 127] as [Int8])
   func impossiblePower(power: Int8) {
     var locator = Locator(steps: Self.steps)

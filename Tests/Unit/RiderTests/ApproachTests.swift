@@ -36,6 +36,7 @@ import Testing
       case .stopSearches: "stop searches"
       case .present(let sighting, let target):
         "present \(sighting.step.id) \(sighting.method.rawValue) \(target.rawValue)"
+      case .stop: "stop"
       case .call: "call"
       case .stopCalling: "stop calling"
       case .interruptRequests: "interrupt"
@@ -46,6 +47,9 @@ import Testing
       case .end(.success(.moved(let sighting, _))): "end: moved \(sighting.step.id)"
       case .end(.success(.undecided)): "end: undecided"
       case .end(.success(.lacking(let sighting, let shortfall))): "end: \(sighting.step.id) lacks \(shortfall)"
+      case .end(.success(.stopped(let statements, let step))):
+        "end: stopped \(statements.map { "\($0.step) \($0.position.rawValue)" }.joined(separator: " "))"
+          + (step.map { ", after a command to \($0.step.id)" } ?? "")
       case .end(.success(.quit)): "end: quit"
       case .end(.failure(let error)): "end: \(error)"
       }
@@ -63,6 +67,8 @@ import Testing
       case .waits(let step, _, let isNew): "- \(step) waits\(isNew ? ", news" : "")"
       case .moving(let step): "- moving \(step)"
       case .done(let statement): "- done \(statement.step)"
+      case .stops: "- stops"
+      case .stopped(let statements): "- stopped \(statements.map(\.step.description).joined(separator: " "))"
       case .failed(let error): "- failed: \(error)"
       case .notConnected: "- not connected"
       case .calling: "- calling"
@@ -290,6 +296,53 @@ import Testing
     #expect(script(failed(doubt, left)) == ["- failed: \(doubt)", "close"])
     #expect(script(decision(nil)) == ["- beacon"])
     #expect(script(.quit) == ["end: quit"])
+  }
+
+  @Test("a stop takes no proof and no question before it, and after it nothing moves, whatever is found")
+  func stops() {
+    let rest = Approach.Input.stopped(.success([statement(left, .unknown), statement(right, .close)]))
+    // Before a command: while the rider looks, while the vehicle is asked, and while something comes towards the step.
+    var script = Script(goal(), searches: 2)
+    script.pass(.begin(.open), .connected, tag(left))
+    #expect(script(.stop) == ["stop", "- stops", "stop searches", "stop calling"])
+    #expect(script.approach.pending == nil)
+    #expect(script(.stop) == [] && script(answer(left)) == [] && script(.want(.open)) == [])
+    #expect(script(.search(.beacon, .ended(.success(undecided)))) == [])
+    #expect(script(rest) == ["- stopped left right", "end: stopped left unknown right close"])
+    script = commanding(goal(wait: .seconds(2)))
+    _ = script(failed(delayed, left))
+    #expect(script(.stop) == ["stop", "no pause", "- stops", "stop searches", "stop calling"])
+    #expect(script(.timer(.pause)) == [] && script(answer(left)) == [])
+    // After a command: what becomes of it is no longer the news.
+    script = commanding(goal())
+    #expect(script(.stop) == ["stop", "- stops", "stop searches", "stop calling"])
+    #expect(script(.request(.moving, of: left.id)) == [])
+    #expect(script(failed(.unconfirmed(.restsElsewhere(.unknown), step: left.id), left)) == [])
+    #expect(
+      script(rest) == ["- stopped left right", "end: stopped left unknown right close, after a command to left"])
+    script = commanding(goal())
+    _ = script(.stop)
+    let doubt = RiderError.mayStillMove(.timedOut, step: left.id)
+    #expect(script(.interrupt) == ["interrupt"])
+    #expect(script(.stopped(.failure(doubt))) == ["end: \(doubt)"])
+  }
+
+  @Test("who only looks can stop too, and goes on afterwards; so does who has no connection")
+  func stopsWhileLooking() {
+    var script = Script(goal(goesOn: true))
+    #expect(script(.begin(nil)) == ["search"])
+    #expect(script(.stop) == ["stop", "- stops", "stop calling"])
+    #expect(script(.stopped(.success([statement(left, .unknown)]))) == ["- stopped left", "close"])
+    #expect(script(.want(.open)) == ["connect"])
+    _ = script(.connected)
+    _ = script(.stop)
+    let loss = RiderError.notSent(MQTTError.lost(World.access.broker, .greeting))
+    #expect(script(.stopped(.failure(loss))) == ["- failed: \(loss)", "close"])
+    #expect(script(decision(World.beaconSighting(left))) == ["- beacon"])
+    _ = script(.stop)
+    #expect(script(.stopped(.failure(SightingError.noTag(1)))) == ["- not connected", "close"])
+    _ = script(.stop)
+    #expect(script(.stopped(.failure(RiderError.interrupted))) == ["end: interrupted"])
   }
 
   @Test("quit and interrupt: at once before a command and in a pause, and with the request's error after a command")

@@ -1,4 +1,5 @@
 import Domain
+import Glibc
 import Rider
 import StepProtocol
 import Testing
@@ -67,6 +68,45 @@ import Testing
       }
       #expect(world.places[World.vehicle.steps[1].id] == 0, "seed \(seed)")
     }
+  }
+
+  /// `STEPCTL_SCHEDULES=10000` plays so many.
+  private static let schedules = getenv("STEPCTL_SCHEDULES").flatMap { UInt64(String(cString: $0)) } ?? 1_000
+
+  @Test(
+    "one command over two ways that break moves once, and nothing is told that is not true, whatever fails",
+    arguments: 0..<20)
+  func twoWays(part: UInt64) throws {
+    var counts = (done: 0, doubts: 0, other: 0)
+    for seed in stride(from: part, to: Self.schedules, by: 20) {
+      let faults = World.Faults(
+        lost: seed % 3 == 0 ? 0.1 : 0, doubled: 0.3, delay: seed % 2 == 0 ? 300 : 2_500,
+        restarts: seed % 5 == 0 ? 0.1 : 0, hasLink: true, breaks: 0.15)
+      var world = World(.move(.open, World.sighting(step)), faults, seed: seed)
+      world.live()
+      #expect(world.begun <= 1, "seed \(seed): it moved twice")
+      switch try #require(world.result, "seed \(seed)") {
+      case .success(let statement):
+        counts.done += 1
+        #expect(statement.position == .open && statement.phase == .idle && world.places[step.id] == 1, "seed \(seed)")
+      case .failure(let error):
+        if error.mayHaveMoved { counts.doubts += 1 } else { counts.other += 1 }
+        #expect(error.mayHaveMoved || world.motions == 0, "seed \(seed): \(error)")
+      }
+    }
+    print("two ways, part \(part): \(counts)")
+    // A test in which nothing happens shows nothing.
+    #expect(counts.done > 0 && counts.doubts > 0 && counts.other > 0)
+  }
+
+  @Test("a rider whose way breaks after the command is told by the other one that the step is open", arguments: 0..<20)
+  func goesOn(seed: UInt64) throws {
+    var world = World(.move(.open, World.sighting(step)), World.Faults(hasLink: true), seed: seed)
+    world.live { $0.updates.contains { if case .commanded = $0 { true } else { false } } }
+    world.loseWay(of: 0)
+    world.live()
+    #expect(try #require(world.result).get().position == .open)
+    #expect(world.begun == 1)
   }
 
   /// Somebody opens a step, and somebody else stops it after the command has left.

@@ -45,23 +45,23 @@ import Testing
   func asks() throws {
     var presence = Presence(side: nil)
     #expect(name(presence.verdict) == "nothing")
-    presence.take(decision: heard(-60), isReplay: false)
+    presence.decided(heard(-60), isReplay: false)
     #expect(name(presence.verdict) == "asks left")
-    presence.take(policy(), at: right.id)
+    presence.learned(policy(), of: right.id)
     #expect(name(presence.verdict) == "asks left")
-    presence.take(policy(), at: left.id)
+    presence.learned(policy(), of: left.id)
     #expect(name(presence.verdict) == "left beacon")
   }
 
   @Test("a zone that the vehicle asks for is waited for; a rider who goes away is no longer there")
   func zone() throws {
     var presence = Presence(side: nil)
-    presence.take(policy(zone: .immediate), at: left.id)
-    presence.take(decision: heard(-60), isReplay: false)
+    presence.learned(policy(zone: .immediate), of: left.id)
+    presence.decided(heard(-60), isReplay: false)
     #expect(name(presence.verdict) == "left lacks \(Shortfall.zone(.immediate))")
-    presence.take(decision: nil, isReplay: false)
+    presence.decided(nil, isReplay: false)
     #expect(name(presence.verdict) == "nothing")
-    presence.take(decision: heard(-45), isReplay: false)
+    presence.decided(heard(-45), isReplay: false)
     #expect(name(presence.verdict) == "left beacon")
   }
 
@@ -69,9 +69,9 @@ import Testing
   func replay() throws {
     for isEarly in [true, false] {
       var presence = Presence(side: nil)
-      if isEarly { presence.take(policy(zone: .immediate), at: left.id) }
-      for sighting in [heard(-60), heard(-45), heard(-40), nil] { presence.take(decision: sighting, isReplay: true) }
-      if !isEarly { presence.take(policy(zone: .immediate), at: left.id) }
+      if isEarly { presence.learned(policy(zone: .immediate), of: left.id) }
+      for sighting in [heard(-60), heard(-45), heard(-40), nil] { presence.decided(sighting, isReplay: true) }
+      if !isEarly { presence.learned(policy(zone: .immediate), of: left.id) }
       guard case .suffices(let sighting) = presence.verdict, case .beacon(let zone, true, let beacons) = sighting.proof
       else {
         Issue.record("it does not do")
@@ -84,24 +84,24 @@ import Testing
   @Test("the side that was asked for is the rider's claim, and presence has to agree with it")
   func side() throws {
     var presence = Presence(side: .right)
-    presence.take(policy(), at: left.id)
-    presence.take(World.sighting(left))
+    presence.learned(policy(), of: left.id)
+    presence.found(World.sighting(left))
     #expect(name(presence.verdict) == "left lacks \(Shortfall.otherSide)")
-    presence.take(policy(), at: right.id)
-    presence.take(World.sighting(right))
+    presence.learned(policy(), of: right.id)
+    presence.found(World.sighting(right))
     #expect(name(presence.verdict) == "right nfc")
   }
 
   @Test("radio, tag and code race: what the vehicle accepts wins, whatever was first")
   func race() throws {
     var presence = Presence(side: nil)
-    presence.take(policy([.beacon, .nfc], acceptsStatic: false), at: left.id)
+    presence.learned(policy([.beacon, .nfc], acceptsStatic: false), of: left.id)
     let label = StepLabel(vehicle: World.vehicle.uuid, step: left.id).text
-    presence.take(Sighting(code: label, of: left, found: World.epoch))
+    presence.found(Sighting(code: label, of: left, found: World.epoch))
     #expect(name(presence.verdict) == "left lacks \(["beacon", "nfc"])")
-    presence.take(World.sighting(left))
+    presence.found(World.sighting(left))
     #expect(name(presence.verdict) == "left lacks \(Shortfall.copy)")
-    presence.take(decision: heard(-60), isReplay: false)
+    presence.decided(heard(-60), isReplay: false)
     #expect(name(presence.verdict) == "left beacon")
   }
 

@@ -19,7 +19,7 @@ import Testing
     let key: CallKey
 
     init(_ updates: [StepRequest.Update]) throws {
-      let payloads = updates.compactMap { if case .send(_, let payload) = $0 { payload } else { nil } }
+      let payloads = updates.compactMap { if case .send(let command) = $0 { command.bytes } else { nil } }
       let payload = try #require(payloads.first)
       let received = ReceivedCommand(
         payload, controller: World.keys.decryption, operatorKey: World.keys.operator.verificationKey)
@@ -91,21 +91,21 @@ import Testing
   @Test("what was found does only where the vehicle hears the device too")
   func both() {
     var presence = Presence(side: nil)
-    presence.take(policy, at: step.id)
-    presence.take(policy, at: other.id)
+    presence.learned(policy, of: step.id)
+    presence.learned(policy, of: other.id)
     let tags = PresencePolicy(methods: [.nfc, .heard], zone: .near, acceptsStatic: true, needsHearing: true)
-    presence.take(tags, at: step.id)
-    presence.take(World.sighting(step))
+    presence.learned(tags, of: step.id)
+    presence.found(World.sighting(step))
     guard case .lacks(_, .notHeard(at: nil)) = presence.verdict else {
       Issue.record("\(presence.verdict)")
       return
     }
-    presence.take(heard: Sighting(heardAt: other, found: now))
+    presence.heard(Sighting(heardAt: other, found: now))
     guard case .lacks(_, .notHeard(at: other.id)) = presence.verdict else {
       Issue.record("\(presence.verdict)")
       return
     }
-    presence.take(heard: Sighting(heardAt: step, found: now))
+    presence.heard(Sighting(heardAt: step, found: now))
     guard case .suffices(let sighting) = presence.verdict, sighting.method == .nfc else {
       Issue.record("\(presence.verdict)")
       return
@@ -117,8 +117,8 @@ import Testing
     let enough = PresencePolicy(methods: [.beacon, .heard], zone: .near, acceptsStatic: true)
     for (side, suffices) in [(nil, true), (step.side, true), (other.side, false)] as [(Side?, Bool)] {
       var presence = Presence(side: side)
-      presence.take(enough, at: step.id)
-      presence.take(heard: Sighting(heardAt: step, found: now))
+      presence.learned(enough, of: step.id)
+      presence.heard(Sighting(heardAt: step, found: now))
       if case .suffices(let sighting) = presence.verdict {
         #expect(suffices && sighting.method == .heard && sighting.step == step)
       } else {

@@ -31,7 +31,7 @@ import Testing
     let epoch: [UInt8]?
 
     init(_ updates: [StepRequest.Update]) throws {
-      let payloads = updates.compactMap { if case .send(_, let payload) = $0 { payload } else { nil } }
+      let payloads = updates.compactMap { if case .send(let command) = $0 { command.bytes } else { nil } }
       let payload = try #require(payloads.first)
       digest = CommandDigest(of: payload)
       let received = ReceivedCommand(

@@ -21,6 +21,7 @@ struct Walk {
     case caller(CallSender.Event)
     case frame(Call)
     case want(Command.Move.Target)
+    case stop
     case quit
     case interrupt
     case timer(Approach.Timer)
@@ -67,6 +68,9 @@ struct Walk {
   private var outcome: StepRequest.Update?
   private var isDelayed = false
   private var isPausing = false
+  /// The stops that are under way, and where the steps rest, by their requests.
+  private var stops: [Int: Result<Statement, RiderError>?] = [:]
+  private var isStopping = false
 
   init(seed: UInt64) {
     var random = SplitMix(seed)
@@ -100,6 +104,7 @@ struct Walk {
     for _ in 0..<(goal.goesOn ? 4 : 1) where self.happens(0.5) {
       schedule(milliseconds(0...40_000), .want(self.happens(0.5) ? .open : .close))
     }
+    if self.happens(0.15) { schedule(milliseconds(0...30_000), .stop) }
     if self.happens(0.15) { schedule(milliseconds(0...30_000), .quit) }
     if self.happens(0.15) { schedule(milliseconds(0...30_000), .interrupt) }
     if self.happens(0.05) { schedule(milliseconds(0...20_000), .cut) }
@@ -150,11 +155,12 @@ struct Walk {
       for step in World.vehicle.steps { world.hear(frame, at: step.id, rssi: step == stands ? -50 : -80) }
       hear()
     case .want(let target):
-      if command == nil, !isPausing {
+      if command == nil, !isPausing, !isStopping {
         wanted = target
         if goal.goesOn { outcome = nil }
       }
       inputs.append(.want(target))
+    case .stop: inputs.append(.stop)
     case .quit: inputs.append(.quit)
     case .interrupt: inputs.append(.interrupt)
     case .timer(let timer):
@@ -168,8 +174,8 @@ struct Walk {
 
   private mutating func search(_ method: ProofMethod, _ event: SearchEvent) {
     switch event {
-    case .decided(_, let sighting): presence.take(decision: sighting, isReplay: goal.isReplay)
-    case .ended(.success(.sighted(let sighting))): presence.take(sighting)
+    case .decided(_, let sighting): presence.decided(sighting, isReplay: goal.isReplay)
+    case .ended(.success(.sighted(let sighting))): presence.found(sighting)
     case .note, .waiting, .ended: break
     }
     inputs.append(.search(method, event))
@@ -178,17 +184,32 @@ struct Walk {
   /// The requests tell what happened.
   private mutating func hear() {
     for (rider, update) in world.takeNews() {
+      hear(update, ofStop: rider)
       guard let step = riders.first(where: { $0.value == rider })?.key else { continue }
       inputs.append(.request(update, of: step))
     }
   }
 
+  /// The last stop's end is what the approach is told.
+  private mutating func hear(_ update: StepRequest.Update, ofStop rider: Int) {
+    guard stops[rider] != nil else { return }
+    switch update {
+    case .done(let statement): stops[rider] = .some(.success(statement))
+    case .failed(let error): stops[rider] = .some(.failure(error))
+    case .send, .answered, .call, .heard, .commanded, .moving: return
+    }
+    let ends = stops.sorted { $0.key < $1.key }.compactMap(\.value)
+    guard ends.count == stops.count else { return }
+    stops = [:]
+    inputs.append(.stopped(Result { try ends.map { try $0.get() } }))
+  }
+
   /// Notes an update when the approach takes it.
   private mutating func note(_ update: StepRequest.Update, _ step: StepID) {
     switch update {
-    case .answered(_, let policy): presence.take(policy, at: step)
+    case .answered(_, let policy): presence.learned(policy, of: step)
     case .heard(let place):
-      presence.take(heard: place.flatMap { World.vehicle.step($0) }.map { Sighting(heardAt: $0, found: world.now) })
+      presence.heard(place.flatMap { World.vehicle.step($0) }.map { Sighting(heardAt: $0, found: world.now) })
     case .commanded:
       if command?.sighting.step.id != step { flaws.append("a command to the \(step) step, which nobody decided") }
       if command?.isSent == true { flaws.append("a command was sent twice") }
@@ -248,18 +269,19 @@ struct Walk {
         }
       }
     case .present(let sighting, let target): present(sighting, target)
+    case .stop: stop()
     case .call(let call, _):
       calls += 1
       schedule(20, .caller(happens(0.9) ? .calling : .failed(.noAdapter(radio: "hci0"))))
       for slot in 0..<32 { schedule(100 + Int64(slot) * 300, .frame(call)) }
     case .stopCalling: break
     case .interruptRequests:
-      for rider in riders.values.sorted() { world.interrupt(rider) }
+      for rider in riders.values.sorted() + stops.keys.sorted() { world.interrupt(rider) }
       hear()
     case .close:
       for rider in riders.values { world.abandon(rider) }
       riders = [:]
-      presence.take(heard: nil)
+      presence.heard(nil)
     case .schedule(let timer, let time):
       if timer == .pause { isPausing = true }
       schedule(World.milliseconds(time) - world.clock, .timer(timer))
@@ -275,6 +297,7 @@ struct Walk {
 
   private mutating func present(_ sighting: Sighting, _ target: Command.Move.Target) {
     let step = sighting.step.id
+    if isStopping { flaws.append("a command during a stop") }
     if command != nil { flaws.append("a second command, before the first one's end") }
     if wanted != target { flaws.append("a command that nobody wants") }
     if let outcome, case .failed(let error) = outcome, error.mayHaveMoved, !goal.goesOn {
@@ -289,6 +312,15 @@ struct Walk {
     command = (sighting, target, false)
     for (other, rider) in riders where other != step { world.abandon(rider) }
     if let rider = riders[step] { world.present(sighting, to: target, by: rider) }
+    hear()
+  }
+
+  /// What was sent may have moved a step; what was not sent never is.
+  private mutating func stop() {
+    for rider in riders.values { world.abandon(rider) }
+    if command?.isSent == true { uncertain += 1 }
+    (command, wanted, outcome, isPausing, isDelayed, isStopping) = (nil, nil, nil, false, false, true)
+    for step in World.vehicle.steps { stops[world.begin(.stop(step.id))] = .some(nil) }
     hear()
   }
 
@@ -315,6 +347,7 @@ struct Walk {
   private mutating func check(_ event: Approach.Event) {
     switch event {
     case .done(let statement): checkSuccess(statement)
+    case .failed where isStopping: isStopping = false
     case .failed(let error):
       wanted = nil
       guard case .failed(let last)? = outcome, error.mayHaveMoved != last.mayHaveMoved else { return }
@@ -322,7 +355,10 @@ struct Walk {
     case .waits: waits += 1
     case .commanded(let step, _):
       if command?.sighting.step.id != step { flaws.append("no command to the \(step) step") }
-    case .search, .accepts, .asks, .lacks, .sighted, .moving, .notConnected, .calling, .cannotCall: break
+    case .stopped(let statements):
+      isStopping = false
+      for statement in statements where !statement.phase.isAtRest { flaws.append("a stop while the step moves") }
+    case .search, .accepts, .asks, .lacks, .sighted, .moving, .stops, .notConnected, .calling, .cannotCall: break
     }
   }
 

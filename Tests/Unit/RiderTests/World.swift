@@ -25,14 +25,19 @@ struct World {
     var restarts = 0.0
     /// The chance that the broker gives a subscriber what it kept of the controller's first run.
     var outdated = 0.0
+    /// Whether a rider has two ways to the vehicle: the network, and a link to which answers alone come.
+    var hasLink = false
+    /// The chance, at each message of a rider's way, that the way breaks then.
+    var breaks = 0.0
     /// The chance that the vehicle delays a motion, as if something came towards the step.
     var traffic = 0.0
   }
 
   private enum Event {
     case begin(StepRequest.Goal)
-    case toVehicle(StepID, [UInt8])
-    case toRider(Int, topic: String, [UInt8])
+    case toVehicle(StepID, [UInt8], from: LinkOrigin?)
+    case toRider(Int, topic: String, [UInt8], byLink: Bool)
+    case breaks(Int, byLink: Bool)
     case journal(JournalReport, run: Int)
     case servo(ServoReport, run: Int)
     case tick(run: Int)
@@ -74,6 +79,12 @@ struct World {
   private(set) var places: [StepID: Double]
   private(set) var motions = 0
   private var requests: [StepRequest] = []
+  /// What each rider has left: the network, a link.
+  private var ways: [[Bool: Bool]] = []
+  /// How each rider's last answer came.
+  private var byLink: [Bool] = []
+  /// How often the commands of each kind began a motion.
+  private(set) var begun = 0
   /// What the broker keeps: what the controller's first run said first, and what was said last.
   private var retained: [StepID: (first: [UInt8], last: [UInt8])] = [:]
 
@@ -112,10 +123,12 @@ struct World {
     let updates = request.begin()
     requests.append(request)
     told.append([])
+    ways.append([false: true, true: faults.hasLink])
+    byLink.append(false)
     let rider = requests.count - 1
     if let (first, last) = retained[goal.step] {
       let payload = happens(faults.outdated) ? first : last
-      send { .toRider(rider, topic: World.topic.status(goal.step), payload) }
+      send { .toRider(rider, topic: World.topic.status(goal.step), payload, byLink: false) }
     }
     take(updates, rider)
     return rider
@@ -223,14 +236,20 @@ struct World {
   private mutating func handle(_ event: Event) {
     switch event {
     case .begin(let goal): begin(goal)
-    case .toVehicle(let step, let payload):
+    case .toVehicle(let step, let payload, let origin):
       if happens(faults.restarts) { restart() }
       if isDelayed(payload), let answer = delay(payload) {
-        for rider in requests.indices { send { .toRider(rider, topic: World.topic.status(step), answer) } }
+        for rider in requests.indices {
+          send { .toRider(rider, topic: World.topic.status(step), answer, byLink: false) }
+        }
         return
       }
-      perform(.request(Request(payload, on: step, isRetained: false)))
-    case .toRider(let rider, let topic, let payload):
+      perform(.request(Request(payload, on: step, isRetained: false, from: origin)))
+    case .breaks(let rider, let byLink): cut(byLink: byLink, of: rider)
+    case .toRider(let rider, let topic, let payload, let byLink):
+      if happens(faults.breaks) { cut(byLink: byLink, of: rider) }
+      guard ways[rider][byLink] == true else { return }
+      self.byLink[rider] = byLink
       guard let statement = try? World.access.statement(payload, on: topic) else { return }
       take(requests[rider].receive(Answer(statement: statement, received: World.instant(clock))), rider)
     case .journal(let report, let run):
@@ -276,7 +295,13 @@ struct World {
       case .publish(let publication):
         let (step, payload) = (publication.step, publication.payload)
         if publication.retain { retained[step] = (retained[step]?.first ?? payload, payload) }
-        for rider in requests.indices { send { .toRider(rider, topic: World.topic.status(step), payload) } }
+        if let origin = publication.origin {
+          send { .toRider(origin.link, topic: World.topic.status(step), payload, byLink: true) }
+          continue
+        }
+        for rider in requests.indices {
+          send { .toRider(rider, topic: World.topic.status(step), payload, byLink: false) }
+        }
       case .commit(let journal, let ticket):
         if happens(faults.journalFails) {
           schedule(random.milliseconds(1...30), .journal(.failed(ticket, "no space left on device"), run: run))
@@ -301,7 +326,9 @@ struct World {
   private mutating func turn(_ order: ServoOrder) {
     var outcome = ServoReport.Outcome.done
     switch order.action {
-    case .prepare: outcome = .ready(at: places[order.step])
+    case .prepare:
+      begun += 1
+      outcome = .ready(at: places[order.step])
     case .move(let place):
       motions += 1
       places[order.step] = place
@@ -331,10 +358,33 @@ struct World {
     news += updates.map { (rider, $0) }
     let step = requests[rider].step
     for update in updates {
-      guard case .send(_, let payload) = update else { continue }
+      guard case .send(let command) = update else { continue }
       if isCut { return take(requests[rider].failToSend(World.loss), rider) }
-      send { .toVehicle(step, payload) }
+      let isStop = if case .stop = requests[rider].goal { true } else { false }
+      let origin = LinkOrigin(link: rider, key: command.answerKey)
+      for way in [false, true] where ways[rider][way] == true {
+        guard isStop || requests[rider].isAsking || way == byLink[rider] else { continue }
+        send { .toVehicle(step, command.bytes, from: way ? origin : nil) }
+        // Somebody plays the same bytes on the other way.
+        if happens(faults.hasLink ? faults.doubled : 0) {
+          send { .toVehicle(step, command.bytes, from: way ? nil : LinkOrigin(link: rider, key: command.answerKey)) }
+        }
+        if happens(faults.breaks) { schedule(1, .breaks(rider, byLink: way)) }
+      }
     }
+  }
+
+  /// The way of the last answer breaks.
+  mutating func loseWay(of rider: Int) { cut(byLink: byLink[rider], of: rider) }
+
+  /// A way of a rider's breaks, and the rider goes on by the other, if there is one.
+  private mutating func cut(byLink: Bool, of rider: Int) {
+    guard ways[rider][byLink] == true else { return }
+    ways[rider][byLink] = false
+    guard ways[rider][!byLink] == true else { return take(requests[rider].disconnect(World.loss), rider) }
+    guard self.byLink[rider] == byLink else { return }
+    self.byLink[rider] = !byLink
+    take(requests[rider].goOn(without: World.loss, at: now), rider)
   }
 
   private mutating func send(_ event: () -> Event) {

@@ -167,6 +167,17 @@ import Testing
     #expect(bench.send(alice.command(left, .move(move))).count == 2)
   }
 
+  @Test("33 riders with eight questions each leave another's challenge alone")
+  func crowd() {
+    let alice = bench.rider()
+    let move = bench.move(.open, left, as: alice)
+    for _ in 0..<33 {
+      let stranger = bench.rider()
+      for _ in 0..<8 { _ = bench.send(stranger.command(left, .status)) }
+    }
+    #expect(bench.send(alice.command(left, .move(move))).count == 2)
+  }
+
   @Test("a deadline that has passed, or is too far ahead, is refused")
   func deadlines() {
     let rider = bench.rider()

@@ -20,10 +20,16 @@ struct Rider {
   func command(
     _ step: StepID, _ request: Command.Request, vehicle: UUID = car.uuid, nonce: [UInt8]? = nil, asksAbout: Bool = false
   ) -> [UInt8] {
+    sealed(step, request, vehicle: vehicle, nonce: nonce, asksAbout: asksAbout).bytes
+  }
+
+  func sealed(
+    _ step: StepID, _ request: Command.Request, vehicle: UUID = car.uuid, nonce: [UInt8]? = nil, asksAbout: Bool = false
+  ) -> SealedCommand {
     Command(
       vehicle: vehicle, step: step, request: request, nonce: nonce ?? randomBytes(Command.nonceSize), token: token,
       asksAbout: asksAbout
-    ).sealed(by: device, to: controller).bytes
+    ).sealed(by: device, to: controller)
   }
 }
 
@@ -37,6 +43,8 @@ final class Bench {
   let motionGuard = PlayedGuard()
   var controller: Controller!
   var events: [Controller.LogEntry] = []
+  /// Everything that was published, and whom it answers on a link.
+  var published: [(origin: LinkOrigin?, statement: Statement)] = []
   /// What the operator is told.
   var told: [VehicleEvent.Content] = []
   /// The operator's keys, as the controller has told them last.
@@ -98,7 +106,9 @@ final class Bench {
     while !inputs.isEmpty {
       for effect in controller.handle(inputs.removeFirst(), at: time) {
         switch effect {
-        case .publish(let publication): statements.append(read(publication))
+        case .publish(let publication):
+          statements.append(read(publication))
+          published.append((publication.origin, statements.last!))
         case .commit(let content, let ticket): journal.commit(content, ticket)
         case .servo(let order): servo.execute(order)
         case .log(let entry): events.append(entry)

@@ -12,8 +12,11 @@ import Testing
 
   init() { start(both: true) }
 
-  private func start(_ methods: Set<ProofMethod> = [.beacon, .heard], both: Bool = false, zone: Zone = .near) {
-    bench.policy = Policy(methods: methods, needsHearing: both, zone: zone, proofAge: 10_000, reserve: 0)
+  private func start(
+    _ methods: Set<ProofMethod> = [.beacon, .heard], both: Bool = false, link: Int8? = nil, zone: Zone = .near
+  ) {
+    bench.policy = Policy(
+      methods: methods, needsHearing: both, leastLinkLevel: link, zone: zone, proofAge: 10_000, reserve: 0)
     bench.ears = [left: -59, right: -59]
     bench.start()
   }
@@ -81,12 +84,15 @@ import Testing
   }
 
   /// What becomes of an open command with the device's challenge.
-  private func refusal(_ device: Device, _ proof: Proof? = nil) -> RefusalCode? {
+  ///
+  /// - Parameter level: how strong the link is on which it comes; nil if it comes by the broker.
+  private func refusal(_ device: Device, _ proof: Proof? = nil, level: Int8?? = nil) -> RefusalCode? {
     let move = Command.Move(
       target: .open, epoch: device.epoch, challenge: device.challenge, deadline: bench.time.clock + 5_000,
       proof: proof ?? .standing(at: device.step), proofTime: bench.time.clock - 100)
-    let statements = bench.send(device.rider.command(device.step, .move(move)), to: device.step)
-    return statements.refusal
+    let command = device.rider.sealed(device.step, .move(move))
+    let origin = level.map { LinkOrigin(link: 1, key: command.answerKey, level: $0) }
+    return bench.handle(.request(Request(command.bytes, on: device.step, isRetained: false, from: origin))).refusal
   }
 
   private func heard(_ statements: [Statement]) -> [StepID?] {
@@ -114,6 +120,26 @@ import Testing
     let device = asks()
     #expect(refusal(device) == .notHeard)
     #expect(Refusal(.notHeard).retryCanHelp)
+    let again = asks(device.rider)
+    pass(2_000, [(again, { Self.atLeft })])
+    #expect(refusal(again) == nil)
+  }
+
+  @Test(
+    "a link that is too weak, or that nobody could measure, is refused although the device is heard",
+    arguments: [(-75, nil), (-76, .notHeard), (nil, .notHeard)] as [(Int8?, RefusalCode?)])
+  func weakLink(level: Int8?, expected: RefusalCode?) {
+    start(both: true, link: -75)
+    let device = asks()
+    pass(2_000, [(device, { Self.atLeft })])
+    #expect(refusal(device, level: .some(level)) == expected)
+  }
+
+  @Test("a strong link does not stand in for being heard, and a command by the broker has none")
+  func strongLink() {
+    start(both: true, link: -75)
+    let device = asks()
+    #expect(refusal(device, level: .some(-30)) == .notHeard)
     let again = asks(device.rider)
     pass(2_000, [(again, { Self.atLeft })])
     #expect(refusal(again) == nil)

@@ -13,21 +13,25 @@ import Testing
 @Suite("Schedules") struct ScheduleTests {
   static let groups: UInt64 = 4
   static let count = getenv("STEPCTL_SCHEDULES").flatMap { UInt64(String(cString: $0)) } ?? 200
+  /// How many seeds a group has.
+  static var each: Int { Int(count / groups) }
+
+  static func seeds(of group: UInt64) -> StrideTo<UInt64> { stride(from: group, to: count, by: Int(groups)) }
 
   @Test(
     "whatever happens, no step is thrown, goes on against its inputs or without its journal, or is said to be elsewhere",
     arguments: 0..<groups)
   func random(group: UInt64) {
     var totals = Schedule.Totals()
-    for seed in stride(from: group, to: Self.count, by: Int(Self.groups)) {
+    for seed in Self.seeds(of: group) {
       let schedule = Schedule(seed)
       schedule.run()
       #expect(schedule.violations.isEmpty, "seed \(seed): \(schedule.violations)")
       totals.add(schedule.totals)
     }
-    print("\(Self.count / Self.groups) schedules: \(totals)")
+    print("\(Self.each) schedules: \(totals)")
     // A schedule in which nothing happens shows nothing.
-    let each = Int(Self.count / Self.groups)
+    let each = Self.each
     #expect(totals.motions > each && totals.ended > each / 2 && totals.faults > each / 4)
     #expect(totals.refused > each && totals.crashes > each / 2 && totals.approaches > each)
     #expect(

@@ -232,7 +232,9 @@ private final class Running {
   @Test("opens a step over link, journal and PWM, and answers twice")
   func opens() throws {
     let pwm = try PWMFolder()
-    let running = try Running(try PlayedLink(), travel: 200, store: file) { try PulsedServos(pwm.outputs, report: $0) }
+    let running = try Running(try PlayedLink(), travel: 200, store: file) {
+      try PulsedServos(pwm.outputs, configuration: "stepd.toml", report: $0)
+    }
     let command = try running.moves(.open, left)
     #expect(try running.statement(left) { $0.answer?.command == command }?.phase == .moving)
     let ended = try running.statement(left) { $0.answer?.command == command }
@@ -247,7 +249,7 @@ private final class Running {
   @Test("a signal lets a motion come to its end, and its last word reach the broker")
   func signalled() throws {
     let running = try Running(try PlayedLink(), travel: 600, store: file) {
-      try SimulatedServo(log: folder.path + "/servo.jsonl", report: $0)
+      try SimulatedServo(log: folder.path + "/servo.jsonl", configuration: "stepd.toml", report: $0)
     }
     let command = try running.moves(.open, left)
     #expect(try running.statement(left) { $0.answer?.command == command }?.phase == .moving)
@@ -261,7 +263,7 @@ private final class Running {
   @Test("a broker that acknowledges nothing holds up the end for two seconds")
   func silentBroker() throws {
     let running = try Running(try PlayedLink(acknowledges: false), travel: 200, store: file) {
-      try SimulatedServo(log: folder.path + "/servo.jsonl", report: $0)
+      try SimulatedServo(log: folder.path + "/servo.jsonl", configuration: "stepd.toml", report: $0)
     }
     _ = try running.statement(left) { _ in true }
     let began = Instant.now
@@ -279,7 +281,7 @@ private final class Running {
         .message(Message(topic: Running.topic.availability, payload: Array(word.utf8), isRetained: retained)))
     }
     let running = try Running(link, travel: 200, store: file) {
-      try SimulatedServo(log: folder.path + "/servo.jsonl", report: $0)
+      try SimulatedServo(log: folder.path + "/servo.jsonl", configuration: "stepd.toml", report: $0)
     }
     #expect(next(link.availability) == "online")
     says("online", retained: false)
@@ -296,7 +298,7 @@ private final class Running {
   func supersededAvailability() throws {
     let link = try PlayedLink(acknowledges: false)
     let running = try Running(link, travel: 200, store: file) {
-      try SimulatedServo(log: folder.path + "/servo.jsonl", report: $0)
+      try SimulatedServo(log: folder.path + "/servo.jsonl", configuration: "stepd.toml", report: $0)
     }
     #expect(next(link.availability) == "online")
     let will = Message(topic: Running.topic.availability, payload: Array("offline".utf8), isRetained: false)
@@ -318,7 +320,7 @@ private final class Running {
   func availabilityWithoutBroker() throws {
     let link = try PlayedLink()
     let running = try Running(link, travel: 200, store: file) {
-      try SimulatedServo(log: folder.path + "/servo.jsonl", report: $0)
+      try SimulatedServo(log: folder.path + "/servo.jsonl", configuration: "stepd.toml", report: $0)
     }
     #expect(next(link.availability) == "online")
     link.happens(.disconnected(.lost(Broker(host: "memory", port: 1, tls: nil), .established)))
@@ -335,7 +337,7 @@ private final class Running {
     let error = MQTTError.unusableFile(.key, path: "/key", .mismatch)
     link.happens(.disconnected(error))
     let running = try Running(link, travel: 200, store: file) {
-      try SimulatedServo(log: folder.path + "/servo.jsonl", report: $0)
+      try SimulatedServo(log: folder.path + "/servo.jsonl", configuration: "stepd.toml", report: $0)
     }
     #expect(throws: error) { try running.ends() }
   }
@@ -366,7 +368,7 @@ private final class Running {
   func hungDisk() throws {
     let running = try Running(
       try PlayedLink(), travel: 200, store: { try SlowJournal(3_000_000, report: $0) },
-      servo: { try SimulatedServo(log: folder.path + "/servo.jsonl", report: $0) })
+      servo: { try SimulatedServo(log: folder.path + "/servo.jsonl", configuration: "stepd.toml", report: $0) })
     let command = try running.moves(.open, left)
     let began = Instant.now
     let answer = try running.statement(left) { $0.answer?.command == command }?.answer

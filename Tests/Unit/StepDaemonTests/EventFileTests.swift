@@ -67,6 +67,41 @@ import Testing
     }
   }
 
+  @Test("of a write that a power cut tore, nothing counts from the first zeros on, and the chain goes on")
+  func zeros() throws {
+    var whole = file()
+    _ = whole.load()
+    _ = whole.append(contents(2))
+    let begin = try Files.read(path).count
+    _ = whole.append(contents(4))
+    let bytes = try Files.read(path)
+    for sector in 0..<(bytes.count - begin) / 512 {
+      var torn = bytes
+      for index in sector * 512..<(sector + 1) * 512 { torn[begin + index] = 0 }
+      try Files.replace(path, with: torn, mode: 0o600)
+      var cut = file()
+      #expect(cut.load() == nil, "sector \(sector)")
+      let kept = cut.count
+      #expect(kept == torn.prefix { $0 != 0 }.count { $0 == 0x0A })
+      #expect(cut.append(contents(1)) == nil)
+      #expect(try events(cut).map(\.sequence) == Array(1...Int64(kept + 1)))
+      var again = file()
+      #expect(again.load() == nil)
+      #expect(again.end == cut.end)
+    }
+  }
+
+  @Test("what a rewrite that was cut off has left is removed, and nothing else")
+  func leftovers() throws {
+    for name in [".12.new", ".12.new.12.new", ".damaged", ".x.new", ".new"] {
+      try Files.replace(path + name, with: [1], mode: 0o600)
+    }
+    var events = file()
+    #expect(events.load() == nil)
+    let names = try Files.names(in: folder.path).sorted()
+    #expect(names == ["", ".damaged", ".new", ".x.new"].map { "journal.json.events" + $0 })
+  }
+
   @Test("forgets what the operator has, and goes on with the chain when nothing is left")
   func acknowledged() throws {
     var events = file()

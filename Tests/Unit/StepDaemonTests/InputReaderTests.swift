@@ -115,6 +115,7 @@ private final class SimulatedLine: Contact {
       """
       mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
       mkdir -p '\(Self.configuration)/bank' && echo 8 >'\(Self.configuration)/bank/num_lines'
+      echo step-lines >'\(Self.configuration)/bank/label'
       """)
     try #require(status == 0, "\(output)")
     try comeBack()
@@ -247,7 +248,7 @@ private struct InputContract {
     .enabled(if: Rig.hasKernel, "\(Rig.missing)"))
   func lines() {
     let (status, output) = Rig.run("KernelInputCases", "--scn none")
-    #expect(status == 0 && output.contains("Test run with 4 tests"), "\(output)")
+    #expect(status == 0 && output.contains("Test run with 5 tests"), "\(output)")
   }
 }
 
@@ -278,6 +279,20 @@ struct KernelInputCases {
           report: SensorReport(.enable, isActive: nil), loss: "cannot open \(node): No such file or directory"))
   }
 
+  @Test("a chip is found by its label, whatever its number, and comes back with another number")
+  func labelled() throws {
+    let wiring = InputWiring(.gpio(chip: "step-lines", line: 3), debounce: 0)
+    #expect(try wiring.check() == "line 3 of step-lines (/dev/\(line.chip), 8 lines)")
+    let reader = try InputReader([.enable: wiring])
+    #expect(next(reader.events)?.report == SensorReport(.enable, isActive: false))
+    try line.vanish()
+    let lost = next(reader.events)
+    #expect(lost?.report == SensorReport(.enable, isActive: nil))
+    #expect(lost?.loss == "no GPIO chip has the label step-lines; there are none")
+    try line.comeBack()
+    #expect(next(reader.events)?.report == SensorReport(.enable, isActive: false))
+  }
+
   @Test("a line that is not there, or that another program has, is lost and told")
   func taken() throws {
     let first = try InputReader([.enable: InputWiring(line.source)])
@@ -293,7 +308,7 @@ struct KernelInputCases {
     #expect(throws: InputError.noLine(8, chip: "/dev/step-gpio", count: 8)) {
       try InputWiring(.gpio(chip: "/dev/step-gpio", line: 8)).check()
     }
-    try InputWiring(line.source).check()
+    #expect(try InputWiring(line.source).check() == "line 3 of step-lines (/dev/step-gpio, 8 lines)")
   }
 }
 

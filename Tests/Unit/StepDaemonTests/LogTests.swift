@@ -44,7 +44,8 @@ private final class Bench {
 }
 
 @Suite("The log") struct LogTests {
-  private let asker = Asker(rider: "alice", token: "t-1", method: .beacon, zone: .near, distance: 1.26)
+  private let asker = Asker(
+    rider: "alice", token: "t-1", method: .beacon, zone: .near, distance: 1.26, asked: .open)
 
   @Test("the journal gets a line with fields, and standard error nothing")
   func fields() throws {
@@ -54,7 +55,7 @@ private final class Bench {
       try bench.journal.next() == """
         PRIORITY=5
         SYSLOG_IDENTIFIER=stepd
-        MESSAGE=left: refused “alice”: wrong_step
+        MESSAGE=left: alice asked to open: wrong step
         STEPCTL_STEP=left
         STEPCTL_OUTCOME=refused
         STEPCTL_CODE=wrong_step
@@ -80,6 +81,22 @@ private final class Bench {
 
         """)
     #expect(try bench.written() == "")
+  }
+
+  @Test(
+    "a refusal is said as people do",
+    arguments: [
+      ("anna", .unknown, RefusalCode.tokenExpired, "anna asked for the status: token expired"),
+      ("anna", .close, .notNear, "anna asked to close: not near"),
+      ("anna", .stop, .tokenRevoked, "anna asked to stop: token revoked"),
+      ("anna", nil, .malformed, "anna asked for something: malformed"),
+      // A name that could be read as another part of the line.
+      ("x: is open", .open, .busy, "“x: is open” asked to open: busy"),
+    ] as [(String, VehicleEvent.Position?, RefusalCode, String)])
+  func refusal(_ rider: String, _ asked: VehicleEvent.Position?, _ code: RefusalCode, _ line: String) throws {
+    let bench = try Bench(isJournal: false)
+    bench.log.write(.refused(left, code, nil, by: Asker(rider: rider, token: "t-1", asked: asked)))
+    #expect(try bench.written() == "stepd: left: \(line)\n")
   }
 
   @Test("a field names nobody, and no text makes a field of its own")

@@ -10,7 +10,9 @@ import Testing
 @testable import StepDaemon
 
 @Suite("Metrics") struct MetricsTests {
-  private var metrics = Metrics(of: [left, right], version: "1.2.3", at: 1_800_000_000)
+  private var metrics = Metrics(
+    of: [left, right], build: Build(version: "1.2.3", commit: "0123456789ab", architecture: "arm64"),
+    at: 1_800_000_000)
   private let asker = Asker(rider: "alice", token: "t-1", method: .nfc)
 
   private func lines(_ name: Metrics.Name) -> [String] {
@@ -22,11 +24,18 @@ import Testing
 
   @Test("what can be counted is there from the start")
   func zero() {
-    #expect(lines(.build) == [#"{version="1.2.3"} 1"#])
+    #expect(lines(.build) == [#"{version="1.2.3",commit="0123456789ab",architecture="arm64"} 1"#])
     #expect(lines(.start) == [" 1800000000"])
     #expect(lines(.commands).count == 10 && lines(.commands).allSatisfy { $0.hasSuffix(" 0") })
     #expect(lines(.connections) == [" 0"])
     #expect(lines(.faults) == [])
+  }
+
+  @Test("a build of an unknown commit says none")
+  func unknownCommit() {
+    let build = Build(version: "1.2.3", commit: nil, architecture: "amd64")
+    let text = Metrics(of: [left], build: build, at: 0).text
+    #expect(text.contains("\nstepd_build_info{version=\"1.2.3\",architecture=\"amd64\"} 1\n"))
   }
 
   @Test("each command is counted once, by what became of it")
@@ -84,7 +93,7 @@ import Testing
   func file() throws {
     let folder = try TemporaryFolder()
     let path = "\(folder.path)/stepd.prom"
-    let file = try MetricsFile(path, version: "1")
+    let file = try MetricsFile(path, build: Build(version: "1", commit: nil, architecture: "amd64"))
     file.write("one\n")
     while !Files.exists(path) { usleep(1_000) }
     var status = stat()
@@ -99,7 +108,7 @@ import Testing
     let folder = try TemporaryFolder()
     let path = "\(folder.path)/stepd.prom"
     #expect(mkfifo(path, 0o600) == 0)
-    let file = try MetricsFile(path, version: "1")
+    let file = try MetricsFile(path, build: Build(version: "1", commit: nil, architecture: "amd64"))
     file.write("one\n")
     while next(file.failures) == nil { usleep(1_000) }
     file.close()
@@ -110,7 +119,8 @@ import Testing
   @Test("why it cannot be written is told once, and again when the reason is another")
   func failures() throws {
     let folder = try TemporaryFolder()
-    let file = try MetricsFile("\(folder.path)/none/stepd.prom", version: "1")
+    let file = try MetricsFile(
+      "\(folder.path)/none/stepd.prom", build: Build(version: "1", commit: nil, architecture: "amd64"))
     for _ in 0..<3 {
       file.write("one\n")
       usleep(30_000)

@@ -17,6 +17,7 @@ struct PWMFolder {
     for (name, value) in [("enable", enable), ("period", period), ("duty_cycle", duty)] {
       try folder.write("pwmchip0/pwm1/\(name)", "\(value)\n", mode: 0o600)
     }
+    for name in ["export", "unexport"] { try folder.write("pwmchip0/\(name)", "", mode: 0o200) }
   }
 
   /// Of `enable`, `period` and `duty_cycle`.
@@ -31,7 +32,7 @@ struct PWMFolder {
   var outputs: PWMOutputs {
     PWMOutputs(
       root: folder.path, frequency: 50,
-      channels: [left: PWMChannel(chip: 0, channel: 1, pulses: ServoPulses(closed: 1_000, open: 2_000))])
+      channels: [left: PWMChannel(chip: .number(0), channel: 1, pulses: ServoPulses(closed: 1_000, open: 2_000))])
   }
 }
 
@@ -75,10 +76,10 @@ private final class Driver {
   private func driver(_ kind: Driver.Kind, _ pwm: PWMFolder) throws -> Driver {
     try Driver {
       switch kind {
-      case .simulated: try SimulatedServo(log: folder.path + "/servo.jsonl", report: $0)
-      case .pwm: try PulsedServos(pwm.outputs, report: $0)
+      case .simulated: try SimulatedServo(log: folder.path + "/servo.jsonl", configuration: "stepd.toml", report: $0)
+      case .pwm: try PulsedServos(pwm.outputs, configuration: "stepd.toml", report: $0)
       case .played: PlayedServo(report: $0)
-      case .pca9685: try PulsedServos(Board().outputs, report: $0)
+      case .pca9685: try PulsedServos(Board().outputs, configuration: "stepd.toml", report: $0)
       }
     }
   }
@@ -119,7 +120,9 @@ private final class Driver {
 
   @Test("appends one object a line when a motion begins")
   func simulated() throws {
-    let driver = try Driver { try SimulatedServo(log: folder.path + "/servo.jsonl", report: $0) }
+    let driver = try Driver {
+      try SimulatedServo(log: folder.path + "/servo.jsonl", configuration: "stepd.toml", report: $0)
+    }
     #expect(driver.outcome(.prepare(from: .close, to: .open)) == .ready(at: nil))
     #expect(driver.outcome(.prepare(from: .unknown, to: .close), right) == .ready(at: 0.5))
     let lines = try TemporaryFolder.text(folder.path + "/servo.jsonl").split(separator: "\n")
@@ -138,7 +141,7 @@ private final class Driver {
   @Test("tells why its log cannot be written")
   func missing() throws {
     let log = folder.path + "/none/servo.jsonl"
-    let driver = try Driver { try SimulatedServo(log: log, report: $0) }
+    let driver = try Driver { try SimulatedServo(log: log, configuration: "stepd.toml", report: $0) }
     #expect(
       driver.outcome(.prepare(from: .close, to: .open))
         == .failed(.failed("cannot open \(log): No such file or directory")))
@@ -149,7 +152,7 @@ private final class Driver {
   @Test("a pulse is written once, however often the step is told to hold it")
   func once() throws {
     let pwm = try PWMFolder()
-    let driver = try Driver { try PulsedServos(pwm.outputs, report: $0) }
+    let driver = try Driver { try PulsedServos(pwm.outputs, configuration: "stepd.toml", report: $0) }
     _ = driver.outcome(.prepare(from: .close, to: .open))
     #expect(driver.outcome(.move(to: 0.5)) == .done)
     // What stepd does not write stays as somebody else wrote it.
@@ -163,7 +166,7 @@ private final class Driver {
   @Test("nothing before the first motion, then a 50 Hz frame and the pulses of the configuration")
   func pulses() throws {
     let pwm = try PWMFolder()
-    let driver = try Driver { try PulsedServos(pwm.outputs, report: $0) }
+    let driver = try Driver { try PulsedServos(pwm.outputs, configuration: "stepd.toml", report: $0) }
     #expect(try pwm.values == [0, 0, 0])
     #expect(driver.outcome(.prepare(from: .close, to: .open)) == .ready(at: nil))
     #expect(try pwm.values == [0, 20_000_000, 0])
@@ -182,7 +185,7 @@ private final class Driver {
   func readBack(place: Double) throws {
     let duty = 1_000_000 + Int(place * 1_000_000)
     let pwm = try PWMFolder(enable: 1, period: 20_000_000, duty: duty)
-    let driver = try Driver { try PulsedServos(pwm.outputs, report: $0) }
+    let driver = try Driver { try PulsedServos(pwm.outputs, configuration: "stepd.toml", report: $0) }
     #expect(driver.outcome(.prepare(from: .unknown, to: .close)) == .ready(at: place))
     #expect(try pwm.values == [1, 20_000_000, duty])
     #expect(driver.outcome(.release) == .done)
@@ -193,7 +196,7 @@ private final class Driver {
   func strange() throws {
     for (period, duty) in [(20_000_000, 0), (1_000_000, 500_000)] {
       let pwm = try PWMFolder(enable: 1, period: period, duty: duty)
-      let driver = try Driver { try PulsedServos(pwm.outputs, report: $0) }
+      let driver = try Driver { try PulsedServos(pwm.outputs, configuration: "stepd.toml", report: $0) }
       #expect(driver.outcome(.prepare(from: .unknown, to: .close)) == .ready(at: nil))
       #expect(try pwm.values == [0, 20_000_000, 0])
     }
@@ -202,7 +205,7 @@ private final class Driver {
   @Test("a single pulse: the channel is disabled again before the frame is over")
   func inch() throws {
     let pwm = try PWMFolder()
-    let driver = try Driver { try PulsedServos(pwm.outputs, report: $0) }
+    let driver = try Driver { try PulsedServos(pwm.outputs, configuration: "stepd.toml", report: $0) }
     _ = driver.outcome(.prepare(from: .unknown, to: .open))
     let began = Instant.now
     #expect(driver.outcome(.inch(toward: 1)) == .done)
@@ -214,8 +217,8 @@ private final class Driver {
   func missing() throws {
     let pwm = try PWMFolder()
     var outputs = pwm.outputs
-    outputs.channels[left]?.chip = 3
-    let driver = try Driver { [outputs] in try PulsedServos(outputs, report: $0) }
+    outputs.channels[left]?.chip = .number(3)
+    let driver = try Driver { [outputs] in try PulsedServos(outputs, configuration: "stepd.toml", report: $0) }
     let path = "\(pwm.folder.path)/pwmchip3/export"
     #expect(
       driver.outcome(.prepare(from: .close, to: .open))
@@ -225,10 +228,53 @@ private final class Driver {
         == .failed(.failed("no output is configured for right")))
   }
 
+  @Test("a chip is found by its device, whatever its number, and what is there is told where it is not")
+  func chips() throws {
+    let pwm = try PWMFolder()
+    for (chip, device, channels) in [(0, "1f0009c000.pwm", 4), (2, "1f00098000.pwm", 2), (10, "1f0009c000.pwm", 4)] {
+      try pwm.folder.write("devices/\(device)/here")
+      try pwm.folder.write("pwmchip\(chip)/npwm", "\(channels)\n")
+      symlink("../devices/\(device)", "\(pwm.folder.path)/pwmchip\(chip)/device")
+    }
+    var outputs = pwm.outputs
+    #expect(
+      try outputs.check() == ["the servo of the step left is at channel 1 of 1f0009c000.pwm (pwmchip0, 4 channels)"])
+    outputs.channels[left]?.chip = .device("1f00098000.pwm")
+    #expect(try outputs.folder(of: .device("1f00098000.pwm")) == "\(pwm.folder.path)/pwmchip2")
+    #expect(
+      try outputs.check() == ["the servo of the step left is at channel 1 of 1f00098000.pwm (pwmchip2, 2 channels)"])
+    outputs.channels[left]?.channel = 2
+    #expect(throws: PWMError.noChannel(2, chip: "1f00098000.pwm (pwmchip2, 2 channels)", count: 2)) {
+      try outputs.check()
+    }
+    let chips = [
+      "1f0009c000.pwm (pwmchip0, 4 channels)", "1f00098000.pwm (pwmchip2, 2 channels)",
+      "1f0009c000.pwm (pwmchip10, 4 channels)",
+    ]
+    for (name, count) in [("fe20c000.pwm", 0), ("1f0009c000.pwm", 2)] {
+      let error = PWMError.noChip(name, count: count, root: pwm.folder.path, chips)
+      #expect(throws: error) { try outputs.folder(of: .device(name)) }
+      #expect(error.exitStatus == .noInput)
+    }
+    #expect(
+      PWMError.noChip("fe20c000.pwm", count: 0, root: "/sys/class/pwm", []).description
+        == "/sys/class/pwm has no chip of the device fe20c000.pwm; it has none")
+    // The chip comes with another number, and the servo is driven there.
+    outputs.channels[left]?.channel = 1
+    let driver = try Driver { [outputs] in try PulsedServos(outputs, configuration: "stepd.toml", report: $0) }
+    for name in ["enable", "period", "duty_cycle"] { try pwm.folder.write("pwmchip2/pwm1/\(name)", "0\n") }
+    try pwm.folder.write("pwmchip2/export", "")
+    rename("\(pwm.folder.path)/pwmchip2", "\(pwm.folder.path)/pwmchip3")
+    #expect(driver.outcome(.prepare(from: .close, to: .open)) == .ready(at: nil))
+    #expect(driver.outcome(.move(to: 1)) == .done)
+    #expect(try TemporaryFolder.text("\(pwm.folder.path)/pwmchip3/pwm1/duty_cycle") == "2000000")
+    #expect(try pwm.values == [0, 0, 0])
+  }
+
   @Test("a channel that cannot be disabled is told")
   func stuck() throws {
     let pwm = try PWMFolder()
-    let driver = try Driver { try PulsedServos(pwm.outputs, report: $0) }
+    let driver = try Driver { try PulsedServos(pwm.outputs, configuration: "stepd.toml", report: $0) }
     _ = driver.outcome(.prepare(from: .close, to: .open))
     _ = driver.outcome(.move(to: 0))
     unlink(pwm.channel + "/enable")
@@ -296,7 +342,9 @@ struct KernelPCA9685Cases {
 
   init() { board.powerUp() }
 
-  private func driver() throws -> Driver { try Driver { try PulsedServos(board.outputs, report: $0) } }
+  private func driver() throws -> Driver {
+    try Driver { try PulsedServos(board.outputs, configuration: "stepd.toml", report: $0) }
+  }
 
   @Test(
     "nothing before the first motion, then the frame and the pulses of the configuration, and nothing when released")
@@ -387,10 +435,10 @@ struct KernelPCA9685Cases {
   func missing() throws {
     var outputs = board.outputs
     outputs.bus = "/dev/i2c-7"
-    #expect(throws: SystemError("open", "/dev/i2c-7", code: ENOENT)) { try PCA9685(outputs).check() }
+    #expect(throws: SystemError("open", "/dev/i2c-7", code: ENOENT)) { try outputs.check() }
     outputs = board.outputs
     outputs.address = 0x41
-    #expect(throws: SystemError("read", "/dev/i2c-0 0x41", code: ENODEV)) { try PCA9685(outputs).check() }
-    try PCA9685(board.outputs).check()
+    #expect(throws: SystemError("read", "/dev/i2c-0 0x41", code: ENODEV)) { try outputs.check() }
+    _ = try board.outputs.check()
   }
 }

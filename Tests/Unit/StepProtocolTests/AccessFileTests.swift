@@ -76,6 +76,28 @@ import Testing
     #expect(try !access(by: next, notice: notice(other, next, key)).isVouched(by: known))
   }
 
+  @Test("a notice in it must be the operator's, for this vehicle, and by one of its keys")
+  func notices() throws {
+    func notice(_ vehicle: UUID, _ keys: SigningKey...) -> Notice {
+      Notice(vehicle: vehicle, sequence: 3, issued: 0, keys: keys.map(\.verificationKey))
+    }
+    let plain = try access(by: next)
+    try plain.checkNotice()
+    let own = plain.vehicle.vehicle.uuid
+    try access(by: next, notice: notice(own, next, key)).checkNotice()
+    let other = UUID("00000000-0000-4000-8000-000000000000")!
+    let stranger = SigningKey()
+    for (wrong, signer) in [
+      (notice(own, key), key), (notice(other, next, key), key), (notice(own, next, key), stranger),
+    ] {
+      let access = try access(by: next, notice: wrong, signedBy: signer)
+      #expect(throws: ProtocolError.self) { try access.checkNotice() }
+    }
+    let garbage = try AccessFile(
+      vehicle: code(by: key), token: token(by: key), certificate: [0x30, 0], notice: "garbage")
+    #expect(throws: ProtocolError.self) { try garbage.checkNotice() }
+  }
+
   @Test("a token says when it was signed, for readers that know that member, and is none the worse for the others")
   func issued() throws {
     #expect(try Token(verifying: token(by: key, issued: 77), by: key.verificationKey).issued == 77)

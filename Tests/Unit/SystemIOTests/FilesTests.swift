@@ -37,39 +37,13 @@ import Testing
     #expect(throws: SystemError("open", none, code: ENOENT)) { try Files.rewrite(none, with: []) }
   }
 
-  @Test("a device or a pipe is never replaced by a file; a typed path may name one, and it is written into")
-  func devices() throws {
+  @Test("a pipe is never replaced by a file")
+  func pipes() throws {
     let pipe = folder + "/pipe"
     #expect(mkfifo(pipe, 0o600) == 0)
     #expect(throws: SystemError("replace", "\(pipe), which is not a regular file", code: EINVAL)) {
       try Files.replace(pipe, with: "one".utf8, mode: 0o600)
     }
-    // A pipe without a reader would be waited for.
-    let reader = try Descriptor.open(pipe, O_RDONLY | O_NONBLOCK)
-    try Files.deliver(Array("one".utf8), to: pipe, mode: 0o644)
-    let one = try Files.readAll(reader, pipe)
-    #expect(one == Array("one".utf8))
-    #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["pipe"])
-
-    // Whose target no user may replace. `/dev/stdout` is such a link.
-    let link = folder + "/link"
-    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "pipe")
-    try Files.deliver(Array("two".utf8), to: link, mode: 0o644)
-    let two = try Files.readAll(reader, pipe)
-    #expect(two == Array("two".utf8))
-  }
-
-  @Test("a result has its mode; behind a link, the file keeps its own")
-  func deliver() throws {
-    let (path, link) = (folder + "/file", folder + "/link")
-    try Files.create(path, with: "one".utf8, mode: 0o666)
-    try Files.deliver(Array("two".utf8), to: path, mode: 0o600)
-    #expect(try mode(path) == 0o600)
-    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "file")
-    try Files.deliver(Array("three".utf8), to: link, mode: 0o644)
-    #expect(try Files.read(path) == Array("three".utf8))
-    #expect(try mode(path) == 0o600)
-    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "file")
   }
 
   @Test("an edited file is the one that was read, or none")

@@ -9,7 +9,7 @@ struct MessageTests {
     atqa: [0x03, 0x44], sak: 0x20, uid: [0x04, 1, 2, 3, 4, 5, 6], ats: [0x77, 0x77, 0x71, 0x02, 0x80])!
 
   static let requests: [NFCRequest] = [
-    .find, .open(connection: "pn532_uart:/dev/ttyUSB0:115200"), .open(connection: ""), .select,
+    .find, .open(connection: "pn532_uart:/dev/ttyUSB0:115200"), .open(connection: ""), .select, .restart,
     .exchange(command: [0x30, 0x04], .easy), .exchange(command: [UInt8](repeating: 7, count: 256), .raw),
   ]
   static let replies: [NFCReply] = [
@@ -50,7 +50,7 @@ struct MessageTests {
   @Test(
     "anything else is refused",
     arguments: [
-      [], [0x00], [0x05], [0x07], [0x01, 0x00], [0x03, 0x00], [0x04], [0x04, 0x00], [0x04, 0x02, 0x30],
+      [], [0x00], [0x05, 0x00], [0x06], [0x07], [0x01, 0x00], [0x03, 0x00], [0x04], [0x04, 0x00], [0x04, 0x02, 0x30],
       [0x02, 0xFF], [0x02, 0x41, 0x00],
     ] as [[UInt8]])
   func malformedRequest(_ body: [UInt8]) {

@@ -141,7 +141,7 @@ import Testing
       #expect(throws: NDEFError.notFormatted) { try read(tag.memory) }
       #expect(throws: NDEFError.unknownChip) { try write(message(bytes: 37), to: tag.memory, chip: nil) }
       let new = message(bytes: 37)
-      for write in try write(new, to: tag.memory, chip: chip).writes {
+      for write in try write(new, to: tag.memory, chip: chip, replacingAll: rubbish != 0).writes {
         for memory in try tag.torn(write, erasedFrom: 0).shuffled(using: &random).prefix(16) {
           let found = try held(memory)
           #expect([.message([]), .message(new.bytes), .refused].contains(found))
@@ -165,7 +165,7 @@ import Testing
     bytes.replaceSubrange(16..<16 + hidden.count, with: hidden)
     var tag = SimulatedTag(.ntag213, bytes)
     let new = message(bytes: 37)
-    for write in try write(new, to: tag.memory, chip: .ntag213).writes {
+    for write in try write(new, to: tag.memory, chip: .ntag213, replacingAll: true).writes {
       for memory in try tag.torn(write) {
         #expect([.message([]), .message(new.bytes), .refused].contains(try held(memory)), "page \(write.page)")
       }

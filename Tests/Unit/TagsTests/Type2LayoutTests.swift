@@ -127,7 +127,8 @@ import Testing
     var bytes = factory(.ntag216)
     // Behind 10 bytes of the message, from address 2 * 16 + 1 on.
     let text = message(bytes: 37).bytes
-    bytes.replaceSubrange(16..<33, with: tag + hex("03 21 00 04 0325") + text.prefix(10))
+    let begin = tag + hex("03 21 00 04 0325") + Array(text.prefix(10))
+    bytes.replaceSubrange(16..<33, with: begin)
     bytes.replaceSubrange(33 + hole..<61 + hole, with: text.dropFirst(10) + hex("fe"))
     let layout = try read(Type2Memory(bytes))
     #expect(layout.message == text)

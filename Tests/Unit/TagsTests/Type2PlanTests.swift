@@ -265,6 +265,7 @@ import Testing
     }
     let all = try write(message(bytes: 140), to: memory, chip: .ntag213, replacingAll: true)
     #expect(try read(all.memory).message == message(bytes: 140).bytes)
+    #expect(short.loss == Type2Loss() && all.loss == Type2Loss(blocks: 2))
   }
 
   @Test("replaces rubbish, but never control blocks, when told to")
@@ -273,7 +274,63 @@ import Testing
     #expect(throws: NDEFError.self) { try write(message(bytes: 79), to: memory, chip: .ntag213) }
     let plan = try write(message(bytes: 79), to: memory, chip: .ntag213, replacingAll: true)
     #expect(plan.memory[4] == hex("0103a00c"))
+    #expect(plan.loss == Type2Loss(hasMalformedBlocks: true))
     #expect(try read(plan.memory).message == message(bytes: 79).bytes)
+  }
+
+  private static let chips: [Type2Chip] = [
+    .ultralight, .ultralightEV1Small, .ultralightEV1Large, .ntag210, .ntag212, .ntag213, .ntag215, .ntag216,
+  ]
+
+  /// A chip without a container, and with these bytes at the beginning of the data area.
+  private func unformatted(_ chip: Type2Chip, _ data: String = "", container: String = "00000000") -> Type2Memory {
+    var bytes = factory(chip)
+    bytes.replaceSubrange(12..<16, with: hex(container))
+    bytes.replaceSubrange(16..<chip.userPages.upperBound * 4, with: repeatElement(0, count: chip.userPages.count * 4))
+    bytes.replaceSubrange(16..<16 + hex(data).count, with: hex(data))
+    return Type2Memory(bytes)
+  }
+
+  @Test("a chip without a container that holds data on any page is another system's", arguments: chips)
+  func inUse(chip: Type2Chip) throws {
+    let new = message(bytes: 37)
+    for page in chip.userPages {
+      // One-time bits that the container has too may be another system's as well.
+      for container in page == 7 ? ["00000000", "e0000000", "00100000"] : ["00000000"] {
+        var memory = unformatted(chip, container: container)
+        memory[page]![page % 4] = 0xA5
+        #expect(throws: NDEFError.inUse(pages: 1), "page \(page)") { try write(new, to: memory, chip: chip) }
+        let all = try write(new, to: memory, chip: chip, replacingAll: true)
+        #expect(try read(all.memory).message == new.bytes && all.loss == Type2Loss(pages: 1))
+        // What was accepted once may be torn since.
+        let torn = try Type2Plan.write(new, to: memory, chip: chip, isAccepted: true)
+        #expect(torn == .done(all))
+      }
+    }
+    var full = unformatted(chip)
+    for page in chip.userPages { full[page] = hex("00005a00") }
+    #expect(throws: NDEFError.inUse(pages: chip.userPages.count)) { try write(new, to: full, chip: chip) }
+  }
+
+  @Test(
+    "a chip without a container that holds nothing, or an empty message, is formatted", arguments: chips,
+    ["", "03", "0300fe", "0103a00c340300fe"])
+  func blank(chip: Type2Chip, data: String) throws {
+    let plan = try write(message(bytes: 37), to: unformatted(chip, data), chip: chip)
+    #expect(plan.memory[3] == chip.container && plan.loss == Type2Loss())
+    #expect(try read(plan.memory).message == message(bytes: 37).bytes)
+  }
+
+  @Test("a container is not made larger where others have data behind it")
+  func sharedMemory() throws {
+    var memory = tag("0300fe", container: "e1100200")
+    memory[30] = hex("000000a5")
+    #expect(throws: NDEFError.tooSmall(needed: 79, available: 14)) {
+      try write(message(bytes: 79), to: memory, chip: .ntag213)
+    }
+    #expect(try write(message(bytes: 10), to: memory, chip: .ntag213).memory[3] == hex("e1100200"))
+    let all = try write(message(bytes: 79), to: memory, chip: .ntag213, replacingAll: true)
+    #expect(all.memory[3] == hex("e1101200") && all.loss == Type2Loss(pages: 1))
   }
 
   @Test("makes a container larger that was torn while it was written")

@@ -89,7 +89,7 @@ import TrafficFeed
     (counts.clients, counts.received, counts.sent, counts.refused) = (2, 1 << 40, 7, 1)
     let messages: [BridgeMessage] = [
       .listening(65_535), .note("client connected, 1 now"), .counts(counts), .failed(.port, "in use"),
-      .failed(.setup, ""),
+      .failed(.setup, ""), .failed(.forbidden, "[::]:443: Permission denied"),
     ]
     for message in messages {
       #expect(try BridgeMessage(body: message.body) == message)

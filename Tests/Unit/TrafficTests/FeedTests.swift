@@ -194,6 +194,14 @@ import Traffic
 }
 
 @Suite("Delay statistics") struct DelayTests {
+  @Test("stamps of whole seconds are told")
+  func wholeSeconds() throws {
+    let whole = (0..<10).map { (arrival: Double($0) + 0.3, stamp: Double($0)) }
+    #expect(try #require(DelayStatistics(whole)).hasWholeSeconds)
+    let fine = (0..<10).map { (arrival: Double($0) + 0.3, stamp: Double($0) + ($0 == 7 ? 0.1 : 0)) }
+    #expect(try !#require(DelayStatistics(fine)).hasWholeSeconds)
+  }
+
   @Test("percentiles lie between the nearest ranks")
   func percentiles() throws {
     // Delays of 0 to 10 ms, each once, in no order.

@@ -10,7 +10,10 @@ extension FleetService {
   package func addAdminRoutes(to router: some RouterMethods<FleetContext>, _ authenticator: any Authenticator) {
     router.get("/vehicles") { [self] _, _ in
       let now = clock()
-      let vehicles = try await vehicles().map { VehicleForm(vehicle: $0, bookings: $1, now: now).summary }
+      let untold = try await untold()
+      let vehicles = try await vehicles().map { vehicle, bookings in
+        VehicleForm(vehicle: vehicle, bookings: bookings, now: now).summary(untoldSince: untold[vehicle.id])
+      }
       return try await Response(json: ["vehicles": .array(vehicles + invitations().map(\.json))])
     }
     router.post("/vehicles") { [self] request, _ in
@@ -68,7 +71,8 @@ extension FleetService {
 
   private func summary(of name: String) async throws -> Response {
     let (vehicle, bookings) = try await named(name)
-    return Response(json: VehicleForm(vehicle: vehicle, bookings: bookings, now: clock()).summary)
+    let form = VehicleForm(vehicle: vehicle, bookings: bookings, now: clock())
+    return Response(json: form.summary(untoldSince: try await untold()[vehicle.id]))
   }
 
   private static func position(_ json: JSON) throws(Problem) -> Coordinate {

@@ -13,14 +13,18 @@ extension FleetService {
     router.get("/v1/vehicles") { [self] request, context in
       _ = try await authenticator.caller(of: request, context)
       let asked = try Self.interval(request)
+      let (after, limit) = try Self.page(request)
       let now = clock()
-      return Response(
-        json: [
-          "vehicles": .array(
-            try await vehicles().filter { $0.vehicle.service == .inService }.map {
-              VehicleForm(vehicle: $0, bookings: $1, now: now).listed(for: asked)
-            })
-        ])
+      let left = try await vehicles().filter { vehicle, _ in
+        vehicle.service == .inService && after.map { $0 < vehicle.name } ?? true
+      }
+      let page = left.prefix(limit)
+      let forms = page.map { VehicleForm(vehicle: $0, bookings: $1, now: now).listed(for: asked) }
+      var members = [JSON.Member("vehicles", .array(forms))]
+      if left.count > page.count, let last = page.last {
+        members.append(.init("next", .string(last.vehicle.name)))
+      }
+      return Response(json: .object(members))
     }
     router.get("/v1/vehicles/:id") { [self] request, context in
       _ = try await authenticator.caller(of: request, context)
@@ -38,7 +42,7 @@ extension FleetService {
       return Response(.created, json: admission.json(name: name))
     }
     router.get("/v1/jwks") { [self] _, _ in
-      let keys = try await desk.keys()
+      let keys = try await issuer.keys()
       return Response(
         json: ["keys": .array(keys.map(Self.published))], headers: [.cacheControl: "max-age=300"])
     }
@@ -136,6 +140,19 @@ extension FleetService {
     }
   }
 
+  /// An answer with so many vehicles fits into what one connection may hold.
+  private static let largestPage = 100
+
+  /// The query's `after`, a vehicle's name, and `limit`.
+  private static func page(_ request: Request) throws(Problem) -> (after: String?, limit: Int) {
+    let after = request.uri.queryParameters["after"].map(String.init)
+    guard let text = request.uri.queryParameters["limit"] else { return (after, largestPage) }
+    guard let limit = Int(text), (1...largestPage).contains(limit) else {
+      throw .malformed("limit is 1 to \(largestPage)")
+    }
+    return (after, limit)
+  }
+
   private static func steps(_ body: Body) throws(Problem) -> [StepID]? {
     guard let value = body["steps"] else { return nil }
     let steps = value.array?.compactMap { $0.string.flatMap { StepID($0) } } ?? []
@@ -180,6 +197,11 @@ extension Enrolment {
     }
     guard let keys = body["keys"], let encryption = keys["encryption"], let signing = keys["signing"] else {
       throw Problem.malformed("keys has encryption and signing")
+    }
+    // Whoever reads this request could then open what is encrypted to the vehicle, and speak for it.
+    if let (name, _) = [("encryption", encryption), ("signing", signing)].first(where: { $0.1["d"] != nil }) {
+      throw Problem(
+        .badRequest, "leaked", "keys: \(name) has its private part, d, and is no secret any more; make new keys")
     }
     let (encryptionKey, statementKey): (EncryptionKey, VerificationKey)
     do {

@@ -16,7 +16,11 @@ package struct Watch: RouterMiddleware {
   ) async throws -> Response {
     let begin = ContinuousClock.now
     var response: Response
-    do { response = try await next(request, context) } catch {
+    do {
+      // The router takes several slashes for one. A proxy that lets only some paths through does not.
+      if request.uri.path.contains("//") { throw Problem.notFound("path") }
+      response = try await next(request, context)
+    } catch {
       let problem = Problem(error)
       // A refusal is no failure of the server, even with status 503. Strangers can cause refusals.
       let isIntended = error is FleetRefusal || error is OperatorFailure || error is Problem && problem != .failed
@@ -120,11 +124,14 @@ package final class Metrics: Sendable {
 }
 
 extension Metrics {
-  package func addRoutes(to router: some RouterMethods<FleetContext>) {
+  /// The operator's route. It is not among the riders': how many tokens count is nobody else's business.
+  package func addAdminRoutes(
+    to router: some RouterMethods<FleetContext>, _ gauges: @escaping @Sendable () async throws -> [Gauge]
+  ) {
     router.get("/metrics") { [self] _, _ in
       Response(
         status: .ok, headers: [.contentType: "text/plain; version=0.0.4"],
-        body: .init(byteBuffer: ByteBuffer(string: text)))
+        body: .init(byteBuffer: ByteBuffer(string: try await text + Gauge.text(of: gauges()))))
     }
   }
 }

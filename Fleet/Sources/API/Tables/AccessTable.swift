@@ -1,13 +1,15 @@
 import Booking
+import Operator
+import StepProtocol
 package import Store
 
-/// The rows of issued access, and of devices that get none.
+/// The rows of access that bookings gave, and of devices that get none. They stay when the tokens have ended.
 ///
-/// A row has one of four standings: `asked` (the token is being made, and its place is reserved), `given`,
-/// `withdrawing` (the database wants it to be revoked) and `withdrawn` (the operator has the revocation).
+/// A row is `given` or `withdrawn`. An earlier version has left rows that are `asked` (the token was never given) and
+/// `withdrawing`: the token is to be withdrawn, as also a token that `TokenTable` lacks.
 package enum AccessTable {
-  /// The lock (`Transaction.reserve`) for recording issued access and for revoking a vehicle's or device's access: the
-  /// second transaction sees the result of the first.
+  /// The lock (`Transaction.reserve`) for giving access and for revoking a vehicle's or device's access: the second
+  /// transaction sees the result of the first.
   static let lock = "access"
 
   /// When an account's tokens for a vehicle end that have not ended, withdrawn ones included.
@@ -22,152 +24,114 @@ package enum AccessTable {
     ).map { $0.integer("expires") }
   }
 
-  /// Reserves a place for a token that is about to be made.
-  ///
-  /// - Parameter place: what stands for the token's jti: a text that no token has.
-  static func ask(
-    _ place: String, for booking: String, device: String, until end: Int64, in transaction: borrowing Transaction
-  ) throws(StoreError) {
-    try transaction.run(
-      "INSERT INTO access (jti, booking, device, expires, standing) VALUES (?, ?, ?, ?, 'asked')",
-      [.text(place), .text(booking), .text(device), .integer(end)])
-  }
-
-  static func giveUp(_ place: String, in transaction: borrowing Transaction) throws(StoreError) {
-    try transaction.run("DELETE FROM access WHERE jti = ?", [.text(place)])
-  }
-
-  /// Puts the token into its place.
-  ///
-  /// - Parameter isGiven: false if it has to be withdrawn at once.
+  /// Gives a booking's access, and so the token.
   static func give(
-    _ token: IssuedToken, at place: String, isGiven: Bool, in transaction: borrowing Transaction
+    _ token: Ledger.Entry, for booking: String, in transaction: borrowing Transaction
   ) throws(StoreError) {
     try transaction.run(
-      "UPDATE access SET jti = ?, expires = ?, standing = ? WHERE jti = ?",
-      [.text(token.jti), .integer(token.expires), .text(isGiven ? "given" : "withdrawing"), .text(place)])
+      "INSERT INTO access (jti, booking, device, expires, standing) VALUES (?, ?, ?, ?, 'given')",
+      [.text(token.id), .text(booking), .text(token.device.description), .integer(token.expires)])
+    try TokenTable.insert(token, isByHand: false, in: transaction)
   }
 
-  /// What is marked for withdrawal.
-  enum Mark: Sendable {
-    case device(String)
-    case bookings(BookingTable.Group)
-
-    /// SQL on a row of `access`.
-    fileprivate var condition: String {
-      switch self {
-      case .device: "device = ?"
-      case .bookings(let group): "booking IN (SELECT id FROM booking WHERE \(group.condition))"
-      }
-    }
-
-    fileprivate var values: [Value] {
-      switch self {
-      case .device(let device): [.text(device)]
-      case .bookings(let group): group.values
-      }
-    }
-  }
-
-  /// Marks given access that lasts beyond a time.
-  static func mark(_ mark: Mark, beyond time: Int64, in transaction: borrowing Transaction) throws(StoreError) {
-    try transaction.run(
-      "UPDATE access SET standing = 'withdrawing' WHERE standing = 'given' AND expires > ? AND \(mark.condition)",
-      [.integer(time)] + mark.values)
-  }
-
-  /// How much access of a group is marked and has not ended.
-  static func countMarked(
-    _ group: BookingTable.Group, at now: Int64, in transaction: borrowing Transaction
-  ) throws(StoreError) -> Int64 {
-    let mark = Mark.bookings(group)
-    return try transaction.run(
-      "SELECT count(*) AS n FROM access WHERE standing = 'withdrawing' AND expires > ? AND \(mark.condition)",
-      [.integer(now)] + mark.values)[0].integer("n")
-  }
-
-  /// The given tokens that have not ended, with what they depend on.
-  private static func given(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) -> [GivenAccess] {
+  /// The ids of given tokens that last beyond a time.
+  static func given(
+    for group: BookingTable.Group, beyond time: Int64, in transaction: borrowing Transaction
+  ) throws(StoreError) -> [String] {
     try transaction.run(
       """
-      SELECT jti, expires, begins, ends, booking.state AS state, has_access, vehicle.service AS service,
-        account.state AS account_state
-      FROM access JOIN booking ON booking.id = access.booking JOIN vehicle ON vehicle.id = booking.vehicle
-        JOIN account ON account.id = booking.account
-      WHERE standing = 'given' AND expires > ? ORDER BY jti
-      """, [.integer(now)]
-    ).map { row in
-      GivenAccess(
-        jti: row.text("jti"), expires: row.integer("expires"), booking: Booking(row),
-        service: Service(rawValue: row.text("service"))!, isAccountActive: row.text("account_state") == "active")
-    }
+      SELECT jti FROM access WHERE standing = 'given' AND expires > ?
+        AND booking IN (SELECT id FROM booking WHERE \(group.condition))
+      """, [.integer(time)] + group.values
+    ).map { $0.text("jti") }
   }
 
-  /// Marks the tokens that should not count, and are not marked because something was interrupted.
-  static func markOverdue(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) {
-    for access in try given(at: now, in: transaction) where access.isOverdue {
-      try transaction.run(
-        "UPDATE access SET standing = 'withdrawing' WHERE standing = 'given' AND jti = ?", [.text(access.jti)])
-    }
-  }
+  /// SQL for tokens with what they depend on.
+  private static let select = """
+    SELECT access.jti AS jti, access.expires AS expires, booking.begins AS begins, ends, booking.state AS state,
+      has_access, vehicle.service AS service, account.state AS account_state, standing
+    FROM access JOIN booking ON booking.id = access.booking JOIN vehicle ON vehicle.id = booking.vehicle
+      JOIN account ON account.id = booking.account
+    """
 
-  /// For `stepfleet check`.
-  ///
-  /// - Returns: the jti of each token that should be revoked, but is not.
+  /// The tokens that should be revoked, but are not: something was interrupted.
   package static func notWithdrawn(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) -> [String]
   {
-    let overdue = try given(at: now, in: transaction).filter(\.isOverdue).map(\.jti)
-    return (overdue + (try marked(at: now, in: transaction)).map(\.jti)).sorted()
-  }
-
-  /// A marked token.
-  struct Marked: Sendable, Equatable {
-    let jti: String
-    /// The vehicle's id.
-    let vehicle: String
-  }
-
-  /// The marked tokens that have not ended.
-  static func marked(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) -> [Marked] {
+    // The rule decides, and the condition leaves out what cannot be meant.
     try transaction.run(
       """
-      SELECT jti, vehicle FROM access JOIN booking ON booking.id = access.booking
-      WHERE standing = 'withdrawing' AND access.expires > ? ORDER BY jti
+      \(select) WHERE access.expires > ? AND (standing = 'withdrawing' OR standing = 'given' AND (
+        booking.state NOT IN ('booked', 'active') OR vehicle.service <> 'in_service' OR account.state <> 'active'
+        OR access.expires > ends + \(BookingRules.grace)))
       """, [.integer(now)]
-    ).map { Marked(jti: $0.text("jti"), vehicle: $0.text("vehicle")) }
+    ).filter { $0.text("standing") == "withdrawing" || GivenAccess($0).isOverdue }.map { $0.text("jti") }.sorted()
   }
 
-  /// Notes that the operator has the revocations.
-  static func noteWithdrawn(
-    tokens: [String], devices: [String], in transaction: borrowing Transaction
-  ) throws(StoreError) {
-    for jti in tokens {
-      try transaction.run("UPDATE access SET standing = 'withdrawn' WHERE jti = ?", [.text(jti)])
-    }
-    for device in devices {
-      try transaction.run("UPDATE revoked_device SET noted = 1 WHERE device = ?", [.text(device)])
-    }
+  /// Those of them that this version can leave, and that are found without looking at all: of accounts that were
+  /// suspended or deleted.
+  static func ofInactiveAccounts(
+    at now: Int64, in transaction: borrowing Transaction
+  ) throws(StoreError) -> [String] {
+    // A booking that has a token has begun within the maximum length, so older rows need not be read.
+    try transaction.run(
+      """
+      SELECT jti FROM access WHERE standing = 'given' AND expires > ? AND booking IN (
+        SELECT booking.id FROM account JOIN booking ON booking.account = account.id
+        WHERE account.state <> 'active' AND booking.begins > ?)
+      """, [.integer(now), .integer(now - BookingRules.maximumLength - BookingRules.grace)]
+    ).map { $0.text("jti") }
   }
 
-  /// Keeps access from a device for ever. The entry in the operator's ledger ends with the device's last token, so the
-  /// database has its own.
+  /// The tokens that count for bookings, and of which `TokenTable` knows nothing, or something else: for `stepfleet
+  /// check`.
+  package static func unknown(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) -> [String] {
+    try transaction.run(
+      """
+      SELECT jti FROM access WHERE expires > ? AND standing <> 'asked' AND NOT EXISTS (
+        SELECT 1 FROM token WHERE token.jti = access.jti
+          AND (token.withdrawn IS NULL AND standing = 'given' OR token.withdrawn IS NOT NULL AND standing <> 'given'))
+      ORDER BY jti
+      """, [.integer(now)]
+    ).map { $0.text("jti") }
+  }
+
+  /// The tokens of a vehicle in service that were withdrawn since a time, and that its open bookings give a right to.
+  static func restorable(
+    of vehicle: String, since time: Int64, at now: Int64, in transaction: borrowing Transaction
+  ) throws(StoreError) -> [String] {
+    try transaction.run(
+      """
+      \(select) JOIN token ON token.jti = access.jti
+      WHERE vehicle.id = ? AND standing = 'withdrawn' AND withdrawn >= ? AND access.expires > ?
+        AND booking.state IN ('booked', 'active') AND ends > ? AND has_access = 1
+        AND access.device NOT IN (SELECT device FROM revoked_device)
+      """, [.text(vehicle), .integer(time), .integer(now), .integer(now)]
+    ).map(GivenAccess.init).filter { !$0.isOverdue }.map(\.jti)
+  }
+
+  /// Keeps access from a device.
+  ///
+  /// - Parameters:
+  ///   - end: until when, Unix time; nil for ever.
+  ///   - time: since when, Unix time.
   static func revokeDevice(
-    _ device: String, at now: Int64, in transaction: borrowing Transaction
+    _ device: String, until end: Int64? = nil, at time: Int64, in transaction: borrowing Transaction
   ) throws(StoreError) {
     try transaction.run(
       """
-      INSERT INTO revoked_device (device, since, noted) VALUES (?, ?, 0)
-      ON CONFLICT (device) DO UPDATE SET noted = 0
-      """, [.text(device), .integer(now)])
+      INSERT INTO revoked_device (device, since, ends) VALUES (?, ?, ?)
+      ON CONFLICT (device) DO UPDATE SET ends = CASE WHEN revoked_device.ends IS NULL OR excluded.ends IS NULL
+        THEN NULL WHEN excluded.ends > revoked_device.ends THEN excluded.ends ELSE revoked_device.ends END
+      """, [.text(device), .integer(time), Value(end)])
   }
 
-  static func isRevoked(_ device: String, in transaction: borrowing Transaction) throws(StoreError) -> Bool {
-    try !transaction.run("SELECT device FROM revoked_device WHERE device = ?", [.text(device)]).isEmpty
-  }
-
-  /// The revoked devices that the operator does not know of.
-  static func devicesToRevoke(in transaction: borrowing Transaction) throws(StoreError) -> [String] {
-    try transaction.run("SELECT device FROM revoked_device WHERE noted = 0").map { $0.text("device") }
+  static func isRevoked(
+    _ device: String, at now: Int64, in transaction: borrowing Transaction
+  ) throws(StoreError) -> Bool {
+    try !transaction.run(
+      "SELECT device FROM revoked_device WHERE device = ? AND (ends IS NULL OR ends > ?)",
+      [.text(device), .integer(now)]
+    ).isEmpty
   }
 
   /// A row, for the export of an account's data.
@@ -191,5 +155,13 @@ package enum AccessTable {
         booking: $0.text("booking"), device: $0.text("device"), expires: $0.integer("expires"),
         isRevoked: $0.text("standing") != "given")
     }
+  }
+}
+
+extension GivenAccess {
+  fileprivate init(_ row: Row) {
+    self.init(
+      jti: row.text("jti"), expires: row.integer("expires"), booking: Booking(row),
+      service: Service(rawValue: row.text("service"))!, isAccountActive: row.text("account_state") == "active")
   }
 }

@@ -24,6 +24,40 @@ package enum FleetTables {
         // 1 when the operator's ledger has the revocation.
         "ALTER TABLE revoked_device ADD COLUMN noted BIGINT NOT NULL DEFAULT 0",
       ]),
+    // What each column means: NoticeTable.
+    Migration(
+      "notice-1",
+      [
+        """
+        CREATE TABLE notice (
+          vehicle TEXT NOT NULL PRIMARY KEY REFERENCES vehicle (id), number BIGINT NOT NULL, wish BIGINT NOT NULL,
+          since BIGINT, urgent BIGINT NOT NULL, lease BIGINT NOT NULL)
+        """,
+        "CREATE INDEX notice_untold ON notice (urgent, since) WHERE since IS NOT NULL",
+      ]),
+    // What the operator's ledger had: TokenTable. Since then `asked` is no access's standing, and `noted` says nothing.
+    Migration(
+      "token-1",
+      [
+        // No vehicle and no booking has to be there: what was given by hand has none.
+        """
+        CREATE TABLE token (
+          jti TEXT NOT NULL PRIMARY KEY, rider TEXT NOT NULL, vehicle TEXT NOT NULL, steps TEXT NOT NULL,
+          begins BIGINT NOT NULL, expires BIGINT NOT NULL, device TEXT NOT NULL, key TEXT NOT NULL, certificate TEXT,
+          certificate_ends BIGINT, by_hand BIGINT NOT NULL, withdrawn BIGINT)
+        """,
+        "CREATE INDEX token_vehicle ON token (vehicle, expires)",
+        "CREATE INDEX token_device ON token (device, expires)",
+        "CREATE INDEX token_expires ON token (expires, withdrawn)",
+        "CREATE INDEX token_known ON token (begins, jti) WHERE (by_hand = 1 OR withdrawn IS NOT NULL)",
+        // When the device may have access again, Unix time; null for never.
+        "ALTER TABLE revoked_device ADD COLUMN ends BIGINT",
+        // The present key of the operator whose tokens these are.
+        "CREATE TABLE operator_key (thumbprint TEXT NOT NULL PRIMARY KEY)",
+        // In the order in which they are taken, so that with many waiting few are read.
+        "DROP INDEX notice_untold",
+        "CREATE INDEX notice_waiting ON notice (urgent DESC, lease, since, vehicle) WHERE since IS NOT NULL",
+      ]),
   ]
 
   // A unique constraint is named as SQLite names it in its error.

@@ -48,6 +48,7 @@ enum VehicleTable {
   /// Takes an insertion back, with what was noted of the vehicle.
   static func delete(_ id: String, in transaction: borrowing Transaction) throws(StoreError) {
     try transaction.run("DELETE FROM vehicle_event WHERE vehicle = ?", [.text(id)])
+    try NoticeTable.forget(id, in: transaction)
     try transaction.run("DELETE FROM vehicle WHERE id = ?", [.text(id)])
   }
 
@@ -84,20 +85,31 @@ enum VehicleTable {
   struct Removed: Sendable, Equatable {
     let id: String
     let folder: String
-    /// Whether a token for it has not ended.
-    let hasAccess: Bool
+    /// Whether a notice for it is wanted; and whether it has to read it: a token for it has not ended.
+    let isUntold, waits: Bool
   }
 
   static func removed(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) -> [Removed] {
     try transaction.run(
       """
       SELECT id, folder, (SELECT max(expires) FROM access JOIN booking ON booking.id = access.booking
-        WHERE booking.vehicle = vehicle.id) AS last
+        WHERE booking.vehicle = vehicle.id) AS last,
+        (SELECT since FROM notice WHERE notice.vehicle = vehicle.id) AS since
       FROM vehicle WHERE service = 'removed'
       """
     ).map {
-      Removed(id: $0.text("id"), folder: $0.text("folder"), hasAccess: $0.optionalInteger("last") ?? 0 > now)
+      let isUntold = $0.optionalInteger("since") != nil
+      return Removed(
+        id: $0.text("id"), folder: $0.text("folder"), isUntold: isUntold,
+        waits: isUntold && $0.optionalInteger("last") ?? 0 > now)
     }
+  }
+
+  /// When a vehicle was last taken out of service, Unix time; nil if it never was.
+  static func suspended(_ id: String, in transaction: borrowing Transaction) throws(StoreError) -> Int64? {
+    try transaction.run(
+      "SELECT max(time) AS last FROM vehicle_event WHERE vehicle = ? AND event = ?",
+      [.text(id), .text(FleetEvent.maintenance.rawValue)])[0].optionalInteger("last")
   }
 
   /// Notes what happened to a vehicle.

@@ -11,9 +11,7 @@ final class BlueZCaller: Caller {
   /// Milliseconds between two packets. The kernel's default, 1.28 s, would allow only three in a call.
   private static let interval: UInt32 = 100
 
-  private let name: String
-  private let path: String
-  private let bus: SystemBus
+  private let adapter: BlueZAdapter
   private let content = Content()
   private var number = 0
   private var registered: String?
@@ -26,14 +24,7 @@ final class BlueZCaller: Caller {
 
   /// - Parameter number: the number in `bluez:hci0`.
   init(adapter number: UInt16, _ interruption: Interruption?) throws(RadioError) {
-    let name = RadioSpec.bluez(number).description
-    self.name = name
-    path = "/org/bluez/hci\(number)"
-    do {
-      bus = try SystemBus(interruption) { [content] bus, call in Self.answer(call, content, bus) }
-    } catch {
-      throw RadioError(error, radio: name)
-    }
+    adapter = try BlueZAdapter(number, interruption) { [content] bus, call in Self.answer(call, content, bus) }
   }
 
   deinit { close() }
@@ -41,12 +32,12 @@ final class BlueZCaller: Caller {
   func call(_ frame: UUID) throws(RadioError) {
     if let registered {
       self.registered = nil
-      try call("UnregisterAdvertisement") { $0.append(path: registered) }
+      _ = try adapter.call("UnregisterAdvertisement", of: Self.manager) { $0.append(path: registered) }
     }
     number += 1
     content.frame = frame
     content.path = "/stepctl/call\(number)"
-    try call("RegisterAdvertisement") { [content] message in
+    _ = try adapter.call("RegisterAdvertisement", of: Self.manager) { [content] message in
       message.append(path: content.path)
       message.append([])
     }
@@ -57,16 +48,8 @@ final class BlueZCaller: Caller {
     guard let registered else { return }
     self.registered = nil
     // If this fails, the advertisement ends with the connection.
-    _ = try? call("UnregisterAdvertisement", timeout: .seconds(1)) { $0.append(path: registered) }
-  }
-
-  private func call(
-    _ method: String, timeout: Duration = .seconds(5), _ arguments: (BusMessage) -> Void
-  ) throws(RadioError) {
-    do {
-      _ = try bus.call(method, of: Self.manager, at: path, on: "org.bluez", timeout: timeout, arguments)
-    } catch {
-      throw RadioError(error, radio: name, method: method)
+    _ = try? adapter.call("UnregisterAdvertisement", of: Self.manager, timeout: .seconds(1)) {
+      $0.append(path: registered)
     }
   }
 

@@ -12,37 +12,32 @@ import SystemIO
 /// `AdvertisementMonitor1` would not be better: it is experimental (`bluetoothd -E`), and reports an RSSI only if it
 /// differs from the last by 8 dB or more.
 final class BlueZRadio: Radio {
-  private let name: String
-  private let path: String
-  private let bus: SystemBus
+  private let adapter: BlueZAdapter
   private let clock: LiveClock
   var start: UnixTime { clock.start }
   /// bluetoothd's unique name on the bus: anyone may send us a signal.
   private var daemon = ""
   private var isOpen = false
+  /// Whether the scan is interrupted because this program connects: bluetoothd's scan would hide the other device.
+  private var isResting = false
   private var heard = HeardQueue()
 
   /// How long a scan lasts. Each scan gives one reading.
   private static let period = Duration.milliseconds(500)
+  /// How often to look whether this program connects with the adapter.
+  private static let look = Duration.milliseconds(100)
   private var nextPeriod = Instant.now
   /// Devices below this level, dBm, are not reported. No receiver reaches either of the two values.
   private var threshold: Int16 = -127
 
-  private static let service = "org.bluez"
-  private static let adapter = "org.bluez.Adapter1"
-  private static let device = "org.bluez.Device1"
   private static let properties = "org.freedesktop.DBus.Properties"
-  private static let objectManager = "org.freedesktop.DBus.ObjectManager"
 
   /// - Parameter number: the number in `bluez:hci0`.
   init(adapter number: UInt16, _ interruption: Interruption?) throws(RadioError) {
-    let name = RadioSpec.bluez(number).description
-    self.name = name
-    path = "/org/bluez/hci\(number)"
-    do { bus = try SystemBus(interruption) } catch { throw RadioError(error, radio: name) }
+    adapter = try BlueZAdapter(number, interruption)
     clock = LiveClock()
-    try watch("path_namespace='\(path)',interface='\(Self.properties)',member='PropertiesChanged'")
-    try watch("interface='\(Self.objectManager)',member='InterfacesAdded'")
+    try adapter.watch("path_namespace='\(adapter.path)',interface='\(Self.properties)',member='PropertiesChanged'")
+    try adapter.watch("interface='\(BlueZAdapter.objectManager)',member='InterfacesAdded'")
     do {
       try scan()
     } catch {
@@ -62,14 +57,13 @@ final class BlueZRadio: Radio {
         _ = heard.popFirst()
         return .heard(first)
       }
-      if nextPeriod <= .now { try scan() }
-      let message: BusMessage?
-      do {
-        message = try bus.receive(until: min(end ?? nextPeriod, nextPeriod))
-      } catch {
-        throw RadioError(error, radio: name)
+      if AdapterUse.isConnecting(adapter.kernelName) {
+        rest()
+      } else if isResting || nextPeriod <= .now {
+        try scan()
       }
-      if let message { read(message) }
+      let look = isResting ? .now + Self.look : min(nextPeriod, .now + Self.look)
+      if let message = try adapter.receive(until: min(end ?? look, look)) { read(message) }
       // Applies also while useless messages keep coming.
       if let end, end <= .now, heard.first == nil { return .deadline(clock.now) }
     }
@@ -78,20 +72,15 @@ final class BlueZRadio: Radio {
   func close() {
     guard isOpen else { return }
     isOpen = false
-    // If this fails, the scan ends with the connection.
-    _ = try? call("StopDiscovery", timeout: .seconds(1))
+    adapter.endDiscovery()
   }
 
   // MARK: - Asking
 
-  private func watch(_ rule: String) throws(RadioError) {
-    do {
-      _ = try bus.call(
-        "AddMatch", of: "org.freedesktop.DBus", at: "/org/freedesktop/DBus", on: "org.freedesktop.DBus"
-      ) { $0.append("type='signal',sender='\(Self.service)',\(rule)") }
-    } catch {
-      throw RadioError(error, radio: name)
-    }
+  private func rest() {
+    guard !isResting else { return }
+    isResting = true
+    adapter.endDiscovery()
   }
 
   /// Starts or restarts a scan. This also shows what happened to bluetoothd or to the adapter.
@@ -99,38 +88,21 @@ final class BlueZRadio: Radio {
     do {
       try begin()
     } catch .noBluetoothDaemon where isOpen {
-      throw .lost(radio: name, reason: "bluetoothd stopped")
+      throw .lost(radio: adapter.name, reason: "bluetoothd stopped")
     } catch .noAdapter where isOpen {
-      throw .lost(radio: name, reason: "the adapter was removed")
+      throw .lost(radio: adapter.name, reason: "the adapter was removed")
     }
   }
 
   private func begin() throws(RadioError) {
     nextPeriod = .now + Self.period
+    isResting = false
     threshold = threshold == -127 ? -126 : -127
-    let filter: [(String, (BusMessage) -> Void)] = [
-      ("Transport", { message in message.append("v", of: "s") { message.append("le") } }),
+    daemon = try adapter.discover([
       ("DuplicateData", { message in message.append("v", of: "b") { message.append(true) } }),
       ("RSSI", { [threshold] message in message.append("v", of: "n") { message.append(threshold) } }),
-    ]
-    let reply = try call("SetDiscoveryFilter") { $0.append(filter) }
-    daemon = reply.sender
+    ])
     isOpen = true
-    do {
-      _ = try call("StartDiscovery")
-    } catch .bluetoothd(_, _, "org.bluez.Error.InProgress", _) {
-      // Our own scan is in progress.
-    }
-  }
-
-  private func call(
-    _ method: String, timeout: Duration = .seconds(5), _ arguments: (BusMessage) -> Void = { _ in }
-  ) throws(RadioError) -> BusMessage {
-    do {
-      return try bus.call(method, of: Self.adapter, at: path, on: Self.service, timeout: timeout, arguments)
-    } catch {
-      throw RadioError(error, radio: name, method: method)
-    }
   }
 
   // MARK: - Hearing
@@ -140,35 +112,36 @@ final class BlueZRadio: Radio {
     // A signal of another form is ignored.
     _ = try? { () throws(BusMessage.Malformed) in
       if signal.isSignal(Self.properties, "PropertiesChanged") {
-        guard try signal.string() == Self.device else { return }
+        guard try signal.string() == BlueZAdapter.device else { return }
         try add(DeviceProperties(reading: signal), of: signal.path)
-      } else if signal.isSignal(Self.objectManager, "InterfacesAdded") {
+      } else if signal.isSignal(BlueZAdapter.objectManager, "InterfacesAdded") {
         let path = try signal.string("o")
         try signal.entries("sa{sv}") { () throws(BusMessage.Malformed) in
-          guard try signal.string() == Self.device else { return try signal.skip("a{sv}") }
+          guard try signal.string() == BlueZAdapter.device else { return try signal.skip("a{sv}") }
           try add(DeviceProperties(reading: signal), of: path)
         }
       }
     }()
   }
 
-  /// A report from the controller has both values. If one is missing, the other did not come from a report.
+  /// A report from the controller has both values. If one is missing, the other did not come from a report. Such a
+  /// signal does not tell the address's type: nearly all beacons' are random.
   private func add(_ properties: DeviceProperties, of device: String) {
-    guard device.hasPrefix("\(path)/dev_"), let address = DeviceAddress(path: device),
+    guard device.hasPrefix("\(adapter.path)/dev_"), let address = DeviceAddress(path: device, isRandom: true),
       let rssi = properties.rssi, let data = properties.advertisingData
     else { return }
-    let time = clock.time(timeOfHearing(.now, emptied: bus.emptied))
+    let time = clock.time(timeOfHearing(.now, emptied: adapter.emptied))
     heard.add(Advertisement(time: time, address: address, rssi: rssi, data: data))
   }
 }
 
 extension DeviceAddress {
   /// From the path of a device: `/org/bluez/hci0/dev_C0_00_00_00_00_01`.
-  fileprivate init?(path: String) {
+  init?(path: String, isRandom: Bool) {
     let digits = path.suffix(17).split(separator: "_", omittingEmptySubsequences: false)
     guard digits.count == 6, digits.allSatisfy({ $0.count == 2 }), let value = UInt64(digits.joined(), radix: 16) else {
       return nil
     }
-    self.init(value)
+    self.init(value, isRandom: isRandom)
   }
 }

@@ -94,6 +94,17 @@ final class BusMessage {
     return String(cString: text)
   }
 
+  func strings() throws(Malformed) -> [String] {
+    var texts: [String] = []
+    guard try enter("a", "s") else { throw Malformed() }
+    var text: UnsafePointer<CChar>?
+    while library.messageReadBasic(pointer, CChar(UInt8(ascii: "s")), &text) > 0, let found = text {
+      texts.append(String(cString: found))
+    }
+    try exit()
+    return texts
+  }
+
   func int16() throws(Malformed) -> Int16 {
     var value: Int16 = 0
     guard library.messageReadBasic(pointer, CChar(UInt8(ascii: "n")), &value) > 0 else { throw Malformed() }

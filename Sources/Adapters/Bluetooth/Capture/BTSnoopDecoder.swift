@@ -87,6 +87,11 @@ package struct BTSnoopDecoder: Sendable {
   package func finish() throws(Defect) {
     let left = buffer.count
     if dataLink == nil {
+      if !Self.magic.starts(with: buffer.bytes.prefix(Self.magic.count)),
+        let reason = ForeignCapture(buffer.bytes, isAll: true).description
+      {
+        throw .notACapture(reason: reason)
+      }
       throw left == 0
         ? .notACapture(reason: "it is empty")
         : .damaged(offset: buffer.end, expected: "the rest of a 16-byte file header")
@@ -107,7 +112,10 @@ package struct BTSnoopDecoder: Sendable {
   }
 
   private mutating func readFileHeader() throws(Defect) -> DataLink? {
-    guard buffer.bytes.starts(with: Self.magic.prefix(buffer.count)) else { throw .notACapture(reason: guess) }
+    guard buffer.bytes.starts(with: Self.magic.prefix(buffer.count)) else {
+      guard let reason = ForeignCapture(buffer.bytes, isAll: false).description else { return nil }
+      throw .notACapture(reason: reason)
+    }
     guard buffer.count >= Self.fileHeader else { return nil }
     guard word(8) == 1 else { throw .notACapture(reason: "its version is \(word(8)), and only version 1 is known") }
     guard let link = DataLink(rawValue: word(12)) else {
@@ -116,18 +124,5 @@ package struct BTSnoopDecoder: Sendable {
     }
     _ = buffer.take(Self.fileHeader)
     return link
-  }
-
-  /// The format of a file that is not btsnoop, guessed from its first bytes.
-  private var guess: String {
-    let others: [(magic: [UInt8], name: String)] = [
-      ([0x0A, 0x0D, 0x0D, 0x0A], "pcapng"),
-      ([0xD4, 0xC3, 0xB2, 0xA1], "pcap"), ([0xA1, 0xB2, 0xC3, 0xD4], "pcap"),
-      ([0x4D, 0x3C, 0xB2, 0xA1], "pcap"), ([0xA1, 0xB2, 0x3C, 0x4D], "pcap"),
-      ([0x1F, 0x8B], "gzip"), ([0x50, 0x4B, 0x03, 0x04], "zip"),
-    ]
-    let name = others.first { buffer.bytes.starts(with: $0.magic) }?.name
-    guard let name else { return "it does not begin with `btsnoop`" }
-    return name.hasPrefix("pcap") ? "it is \(name), which `editcap -F btsnoop` can convert" : "it is \(name)"
   }
 }

@@ -5,8 +5,7 @@ package import Ranging
 /// Writes advertisements as a btsnoop file (RFC 1761 with data link type 1002, H4), for `BTSnoopDecoder`, btmon and
 /// Wireshark.
 ///
-/// For any radio, an advertisement becomes the event by which a controller would have reported it. Data that an
-/// `Advertisement` lacks is filled in: the address type is random, as for nearly all beacons.
+/// For any radio, an advertisement becomes the event by which a controller would have reported it.
 package enum BTSnoopEncoder {
   /// The first 16 bytes of a file.
   package static let fileHeader = BTSnoopDecoder.magic + UInt32(1).bigEndianBytes + UInt32(1002).bigEndianBytes
@@ -20,15 +19,15 @@ package enum BTSnoopEncoder {
     let address = (0..<6).map { UInt8(truncatingIfNeeded: advertisement.address.value >> (8 * $0)) }
     // 127: not available.
     let rssi = UInt8(bitPattern: advertisement.rssi ?? 127)
-    let random: UInt8 = 0x01
+    let type: UInt8 = advertisement.address.isRandom ? 0x01 : 0x00
     let report: [UInt8] =
       if data.count <= 31 {
         // ADV_NONCONN_IND.
-        [0x02, 1, 0x03, random] + address + [UInt8(data.count)] + data + [rssi]
+        [0x02, 1, 0x03, type] + address + [UInt8(data.count)] + data + [rssi]
       } else {
         // Neither connectable nor scannable, and complete; LE 1M on both channels; no advertising set and no transmit
         // power given; not periodic; directed to nobody.
-        [0x0D, 1, 0x00, 0x00, random] + address + [0x01, 0x01, 0xFF, 127, rssi] + [UInt8](repeating: 0, count: 9)
+        [0x0D, 1, 0x00, 0x00, type] + address + [0x01, 0x01, 0xFF, 127, rssi] + [UInt8](repeating: 0, count: 9)
           + [UInt8(data.count)] + data
       }
     return record([0x04, 0x3E, UInt8(report.count)] + report, at: advertisement.time)

@@ -1,8 +1,8 @@
 /// The commands that make a controller send advertisements.
 ///
-/// The advertisements are ADV_NONCONN_IND (Core 5.4, Vol 6, Part B, 2.3.1.3) with either kind of command: old receivers
-/// hear nothing else, and nobody can connect. Bluetooth 5's commands have one set per beacon; the older commands allow
-/// only one beacon.
+/// Beacons are ADV_NONCONN_IND (Core 5.4, Vol 6, Part B, 2.3.1.3) with either kind of command: old receivers hear
+/// nothing else, and nobody can connect. A link is offered by ADV_IND (2.3.1.1). Bluetooth 5's commands have one set
+/// per beacon; the older commands allow only one beacon.
 extension HCICommand {
   /// 100 ms, in units of 625 µs: Apple's requirement for an iBeacon, and the minimum for Bluetooth 4.
   private static let interval: (low: UInt8, high: UInt8) = (160, 0)
@@ -27,11 +27,11 @@ extension HCICommand {
   }
 
   /// 7.8.5
-  static func setAdvertisingParameters(_ own: OwnAddress) -> HCICommand {
-    let notConnectable: UInt8 = 0x03
+  static func setAdvertisingParameters(_ own: OwnAddress, isConnectable: Bool = false) -> HCICommand {
+    let type: UInt8 = isConnectable ? 0x00 : 0x03
     return HCICommand(
       "LE Set Advertising Parameters", 0x2006,
-      [interval.low, interval.high, interval.low, interval.high, notConnectable, own.rawValue]
+      [interval.low, interval.high, interval.low, interval.high, type, own.rawValue]
         + nobodyInParticular + [everyChannel, everyScanner])
   }
 
@@ -52,18 +52,19 @@ extension HCICommand {
   static let readNumberOfAdvertisingSets = HCICommand("LE Read Number of Supported Advertising Sets", 0x203B)
 
   /// 7.8.53. Creates the set if it does not exist.
-  static func setExtendedAdvertisingParameters(set handle: UInt8) -> HCICommand {
-    // Bit 4: legacy PDUs. Without bit 0 and bit 1: neither connectable nor scannable.
-    let properties: [UInt8] = [0x10, 0]
+  static func setExtendedAdvertisingParameters(set handle: UInt8, isConnectable: Bool = false) -> HCICommand {
+    // Bit 4: legacy PDUs. Bit 0 and bit 1: connectable and scannable.
+    let properties: [UInt8] = [isConnectable ? 0x13 : 0x10, 0]
     let oneMegabit: UInt8 = 1
     let anyPower: UInt8 = 0x7F
-    let wideInterval = [interval.low, interval.high, 0]
+    let wideInterval: [UInt8] = [interval.low, interval.high, 0]
+    let addresses: [UInt8] = [everyChannel, OwnAddress.random.rawValue] + nobodyInParticular
+    // Secondary channels, which legacy PDUs do not use; advertising SID 0; no scan request notifications.
+    let unused: [UInt8] = [everyScanner, anyPower, oneMegabit, 0, oneMegabit, 0, 0]
+    // Swift 6.2 needs too long for the types of a sum that has the literals in it.
     return HCICommand(
       "LE Set Extended Advertising Parameters", 0x2036,
-      [handle] + properties + wideInterval + wideInterval + [everyChannel, OwnAddress.random.rawValue]
-        + nobodyInParticular
-        // Secondary channels, which legacy PDUs do not use; advertising SID 0; no scan request notifications.
-        + [everyScanner, anyPower, oneMegabit, 0, oneMegabit, 0, 0])
+      [handle] + properties + wideInterval + wideInterval + addresses + unused)
   }
 
   /// 7.8.52

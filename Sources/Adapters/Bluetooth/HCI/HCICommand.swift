@@ -33,6 +33,11 @@ struct HCICommand: Hashable, Sendable {
     }
   }
 
+  /// Ends a connection (7.1.6). 0x13: the remote user ended it.
+  static func disconnect(_ connection: UInt16) -> HCICommand {
+    HCICommand("Disconnect", 0x0406, connection.littleEndianBytes + [0x13])
+  }
+
   /// 7.3.2
   static let reset = HCICommand("Reset", 0x0C03)
 

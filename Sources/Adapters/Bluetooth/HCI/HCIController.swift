@@ -15,6 +15,9 @@ final class HCIController {
   /// When another program last sent a command that affects the scan.
   private(set) var lastInterference = Instant.now
 
+  /// Is shown every event, also one that comes while a command waits for its answer.
+  var observe: (_ event: [UInt8]) -> Void = { _ in }
+
   init(_ link: any HCILink) { self.link = link }
 
   var name: String { link.name }
@@ -24,11 +27,13 @@ final class HCIController {
 
   /// Sends a command and waits for its Command Complete event. Other events in between are dropped.
   ///
-  /// - Parameter timeout: the kernel allows a controller 2 s; a busy machine at the other end of a network needs more.
+  /// - Parameters:
+  ///   - timeout: the kernel allows a controller 2 s; a busy machine at the other end of a network needs more.
+  ///   - endsLater: whether a Command Status is the answer, and an event tells the end (4.3): nothing is returned.
   /// - Returns: the return parameters that follow the status.
   @discardableResult
   func request(
-    _ command: HCICommand, timeout: Duration = .seconds(5), _ interruption: Interruption?
+    _ command: HCICommand, timeout: Duration = .seconds(5), endsLater: Bool = false, _ interruption: Interruption?
   ) throws(RadioError) -> ArraySlice<UInt8> {
     let deadline = Instant.now + timeout
     var isSent = false
@@ -48,6 +53,7 @@ final class HCIController {
       isScanning = command.scan ?? isScanning
       // After a Command Status of 0 the answer still follows.
       if let rest { return rest }
+      if endsLater { return [] }
     }
   }
 
@@ -61,6 +67,7 @@ final class HCIController {
     switch packet {
     case .event(let event):
       try note(event)
+      observe(event)
     case .command(let command):
       if let scan = HCICommand.scan(after: command[...]) {
         isScanning = scan

@@ -1,5 +1,7 @@
 import CBluetooth
+import Encoding
 import Glibc
+import Ranging
 import SystemIO
 
 /// An adapter of this machine, over the kernel's raw HCI socket (libbluetooth's hci_lib.h).
@@ -23,11 +25,14 @@ final class HCISocket: HCILink {
 
   /// HCIGETCONNINFO of hci.h, a macro that Swift does not import: _IOR('H', 213, int).
   private static let getConnectionInformation: UInt = 0x8004_48D5
+  /// The type of a Low Energy connection (LE_LINK in the kernel's hci.h).
+  private static let lowEnergy: UInt8 = 0x80
 
   /// - Parameters:
   ///   - adapter: the number in `hci0`.
   ///   - hears: whether to receive reports of advertisements.
-  init(adapter: UInt16, hears: Bool) throws(RadioError) {
+  ///   - follows: whether to receive what becomes of connections.
+  init(adapter: UInt16, hears: Bool, follows: Bool = false) throws(RadioError) {
     self.adapter = adapter
     name = "hci\(adapter)"
     let number = hci_open_dev(Int32(adapter))
@@ -40,7 +45,7 @@ final class HCISocket: HCILink {
     }
     socket = Descriptor(adopting: number)
     try requireUsable()
-    try setFilter(hears: hears)
+    try setFilter(hears: hears, follows: follows)
     if hears { makeRoom() }
   }
 
@@ -69,14 +74,25 @@ final class HCISocket: HCILink {
     if ioctl(number, Self.getConnectionInformation, &request) == -1, errno == EBUSY { throw .adapterInUse(radio: name) }
   }
 
+  /// The kernel's number of its Low Energy connection to a device; nil if there is none.
+  func connection(to address: DeviceAddress) -> UInt16? {
+    // The request, `hci_conn_info_req`: the address, the type of the link, and a byte that aligns the answer.
+    // The answer, `hci_conn_info`: the connection's number, and 14 bytes more.
+    var buffer = address.value.littleEndianBytes[..<6] + [Self.lowEnergy] + [UInt8](repeating: 0, count: 17)
+    let number = socket.number
+    let result = buffer.withUnsafeMutableBytes { ioctl(number, Self.getConnectionInformation, $0.baseAddress!) }
+    return result == 0 ? UInt16(littleEndianBytes: buffer[8..<10]) : nil
+  }
+
   /// Passes only the packets that this program reads.
-  private func setFilter(hears: Bool) throws(RadioError) {
+  private func setFilter(hears: Bool, follows: Bool) throws(RadioError) {
     var filter = hci_filter()
     hci_filter_clear(&filter)
     hci_filter_set_ptype(HCI_EVENT_PKT, &filter)
     for event in [EVT_CMD_COMPLETE, EVT_CMD_STATUS, EVT_HARDWARE_ERROR] { hci_filter_set_event(event, &filter) }
+    if hears || follows { hci_filter_set_event(EVT_LE_META_EVENT, &filter) }
+    if follows { hci_filter_set_event(EVT_DISCONN_COMPLETE, &filter) }
     if hears {
-      hci_filter_set_event(EVT_LE_META_EVENT, &filter)
       // The kernel shows other programs' commands, which may end the scan.
       hci_filter_set_ptype(HCI_COMMAND_PKT, &filter)
     }
@@ -89,7 +105,7 @@ final class HCISocket: HCILink {
     } catch {
       throw .adapter(error)
     }
-    guard !hears || hci_filter_test_event(EVT_LE_META_EVENT, &filter) != 0 else { throw notPermitted }
+    guard !hears && !follows || hci_filter_test_event(EVT_LE_META_EVENT, &filter) != 0 else { throw notPermitted }
   }
 
   private var notPermitted: RadioError {

@@ -51,7 +51,12 @@ final class ScanningRadio: Radio {
     }
   }
 
+  /// Does nothing while this program connects with the adapter.
   private func startScan() throws(RadioError) {
+    try AdapterUse.beginScan(controller.name) { () throws(RadioError) in try startScanNow() }
+  }
+
+  private func startScanNow() throws(RadioError) {
     // A killed program leaves the controller scanning, and then the controller accepts no parameters.
     do {
       try controller.request(.setScanEnable(false, extended: extended), interruption)
@@ -66,7 +71,7 @@ final class ScanningRadio: Radio {
 
   /// Restarts a scan that another program has ended.
   private func restartScan() throws(RadioError) {
-    if !controller.isScanning {
+    if !controller.isScanning, ownEnd == nil {
       tell?("another program ended the scan of \(controller.name); it is started again")
       tell = nil
     }
@@ -86,10 +91,15 @@ final class ScanningRadio: Radio {
   /// When to restart the scan.
   private var restart: Instant? {
     guard !controller.needsInitialization else { return nil }
+    if AdapterUse.isConnecting(controller.name) { return .now + .milliseconds(50) }
+    if let ownEnd, !controller.isScanning { return ownEnd }
     return controller.isScanning
       ? max(lastPacket, lastRestart) + Self.longestSilence
       : max(controller.lastInterference, lastRestart) + Self.settlingTime
   }
+
+  /// When this program last ended a scan or an attempt to connect, since this scan was last started.
+  private var ownEnd: Instant? { AdapterUse.lastEnd(controller.name).flatMap { $0 > lastRestart ? $0 : nil } }
 
   deinit { close() }
 
@@ -120,7 +130,9 @@ final class ScanningRadio: Radio {
   func close() {
     guard isOpen else { return }
     isOpen = false
-    // If this fails, the controller is gone: there is nothing left to do.
-    _ = try? controller.request(.setScanEnable(false, extended: extended), timeout: .seconds(1), nil)
+    AdapterUse.endScan(controller.name) {
+      // If this fails, the controller is gone: there is nothing left to do.
+      _ = try? controller.request(.setScanEnable(false, extended: extended), timeout: .seconds(1), nil)
+    }
   }
 }

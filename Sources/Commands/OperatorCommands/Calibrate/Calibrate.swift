@@ -13,7 +13,7 @@ struct Calibrate: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "calibrate",
     abstract: TechnicianCommand.calibrate.abstract,
-    usage: "stepctl calibrate <options>",
+    usage: "stepctl calibrate [<options>] [<vehicle>]",
     discussion: """
       It leads you through 0.3, 1 and 3 m in front of each step, with the device in your hand and in a pocket. The \
       result is each step's measured_power, the RSSI at 1 m, which replaces what the beacon sends. The levels at which \
@@ -46,7 +46,7 @@ struct Calibrate: ContextCommand {
   @Flag(help: "Do not write the vehicle file.")
   var dryRun = false
 
-  @OptionGroup var vehicle: VehicleOptions
+  @OptionGroup var vehicle: NamedVehicleOptions
   @OptionGroup var radio: RadioOptions
   @OptionGroup var input: InputOptions
   @OptionGroup var output: OutputOptions
@@ -84,7 +84,8 @@ struct Calibrate: ContextCommand {
     var report = CalibrationReport(
       vehicle: file.vehicle, path: file.path, calibrations: try measure(steps, with: source))
     if !console.isJSON { for line in report.lines { try console.result(line) } }
-    let isWanted = try wantsWriting(report, questions)
+    let answer = try answer(to: report, questions)
+    let isWanted = answer == "y"
     // The measurements are printed even if they cannot be written.
     let writing = Result { if isWanted { try report.write() } }
     if console.isJSON { try console.result(report.json) }
@@ -95,6 +96,10 @@ struct Calibrate: ContextCommand {
       console.note("riders' copies of this file still have the old values; make them again")
     }
     if !console.isJSON { for line in report.summary { try console.result(line) } }
+    if answer == "q" {
+      source.tellKept(steps)
+      throw console.quit
+    }
     if yes, report.isWorse {
       throw CommandFailure(
         .failure, "not written: the correct zone would be found less often than before",
@@ -121,10 +126,11 @@ struct Calibrate: ContextCommand {
     }
   }
 
-  private func wantsWriting(_ report: CalibrationReport, _ questions: Questions) throws -> Bool {
-    if dryRun || report.changes.isEmpty { return false }
-    if yes { return !report.isWorse }
-    return try questions.confirm(report.question, suggestion: !report.isWorse)
+  /// - Returns: `y` to write the vehicle file, and `q` to end with a failure.
+  private func answer(to report: CalibrationReport, _ questions: Questions) throws -> Character {
+    if dryRun || report.changes.isEmpty { return "n" }
+    if yes { return report.isWorse ? "n" : "y" }
+    return try questions.confirm(report.question, suggestion: !report.isWorse, keys: ["s", "q"])
   }
 }
 

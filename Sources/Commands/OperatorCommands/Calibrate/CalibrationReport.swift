@@ -87,7 +87,7 @@ struct CalibrationReport {
   var question: String {
     let values = changes.map { "\($0.step.id) \($0.measuredPower) dBm" }.joined(separator: ", ")
     let warning = isWorse ? "; the correct zone would be found less often" : ""
-    return "write \(values) into \(path)\(warning)?"
+    return "write \(values) into \(path)\(warning)? (n or s: not now, q: quit)"
   }
 
   /// `93 packets, -51 dBm, spread 4 dB`

@@ -77,7 +77,7 @@ final class GuidedPositions: PositionSource {
     vehicle: Vehicle, radio: RadioSpec, longest: Double, interruption: Interruption, questions: Questions,
     console: Console, progress: CalibrationProgress, now: @escaping () -> Int64
   ) throws {
-    if case .btsnoop = radio {
+    if radio.isCapture {
       throw CommandFailure(
         .usage, "\(radio) is one recording, and each position needs its own",
         hint: "put them into a folder and use --captures")
@@ -159,38 +159,46 @@ final class GuidedPositions: PositionSource {
     while true {
       switch try questions.press(request, keys: ["s", "q"]) {
       case "s": return nil
-      case "q": throw quit
+      case "q": throw console.quit
       default: break
       }
       let recording: PositionRecording
       do {
-        recording = try listen(PositionRecording(of: step, at: position, among: vehicle.steps))
+        let heard = try listen(PositionRecording(of: step, at: position, among: vehicle.steps))
+        guard let heard else { return nil }
+        recording = heard
       } catch let error as RadioError where error != .interrupted {
         console.note(printable("\(error)"))
-        guard try questions.confirm("try again?", suggestion: true) else { throw error }
-        continue
+        switch try questions.confirm("try again? (s: leave it out, q: quit)", suggestion: true, keys: ["s", "q"]) {
+        case "y": continue
+        case "s": return nil
+        case "q": throw console.quit
+        default: throw error
+        }
       }
       let flaws = recording.flaws
       console.note("  \(CalibrationReport.columns(recording))")
       for flaw in flaws { console.note("  \(flaw)") }
       if flaws.isEmpty { return recording }
       let isFatal = flaws.contains(where: \.isFatal)
-      let question = isFatal ? "repeat it? (n: leave it out)" : "repeat it?"
-      if try !questions.confirm(question, suggestion: isFatal) { return isFatal ? nil : recording }
+      let question = "repeat it? (\(isFatal ? "n or s" : "n: keep it, s"): leave it out, q: quit)"
+      switch try questions.confirm(question, suggestion: isFatal, keys: ["s", "q"]) {
+      case "y": break
+      case "s": return nil
+      case "q": throw console.quit
+      default: return isFatal ? nil : recording
+      }
       if console.isJSON {
         try console.result(CalibrationReport.json(recording, number: position.number, isUsed: false))
       }
     }
   }
 
-  /// A person knows why it ends; a program needs an error.
-  private var quit: any Error {
-    console.isJSON ? CommandFailure(.failure, "ended by q before everything was measured") : Ended(.failure)
-  }
-
   /// Listens until it has heard enough. Opens the radio again for each position, so that nothing from the walk between
   /// positions is heard.
-  private func listen(_ empty: PositionRecording) throws -> PositionRecording {
+  ///
+  /// - Returns: nil when the user skips this position.
+  private func listen(_ empty: PositionRecording) throws -> PositionRecording? {
     let radio = try radio.open(interruption: interruption, tell: console.note, trace: console.trace)
     let progress = console.progress
     let keyboard = questions.keyboard()
@@ -204,8 +212,10 @@ final class GuidedPositions: PositionSource {
       let elapsed = min(Double(tick) / 2, longest)
       let deadline = UnixTime(microseconds: radio.start.microseconds + Int64(elapsed * 1e6))
       guard try recording.listen(to: radio, of: vehicle, until: deadline) else { break }
-      if keyboard?.pressed()?.contains(where: { "qQ".contains($0) }) == true {
-        throw quit
+      switch keyboard?.pressed()?.first(where: { "qQsS".contains($0) })?.lowercased() {
+      case "q": throw console.quit
+      case "s": return nil
+      default: break
       }
       let packets = recording.packets
       if packets >= PositionRecording.enoughPackets, elapsed >= min(Self.shortest, longest) { break }
@@ -224,6 +234,13 @@ final class GuidedPositions: PositionSource {
   }
 }
 
+extension Console {
+  /// The end by the key q. A person knows why it ends; a program needs an error.
+  var quit: any Error {
+    isJSON ? CommandFailure(.failure, "ended by q: the vehicle file was not written") : Ended(.failure)
+  }
+}
+
 extension CalibrationPosition {
   /// Numbers start at 1, in the order of the questions. `all` has every position.
   fileprivate var number: Int { CalibrationPosition.all.firstIndex(of: self)! + 1 }
@@ -237,8 +254,9 @@ extension PositionRecording {
     while true {
       switch try radio.next(until: deadline) {
       case .heard(let advertisement):
-        guard let beacon = advertisement.iBeacon, beacon.uuid == vehicle.uuid else { continue }
-        hear(beacon, rssi: advertisement.rssi, at: advertisement.time.seconds(since: radio.start))
+        for beacon in advertisement.iBeacons where beacon.uuid == vehicle.uuid {
+          hear(beacon, rssi: advertisement.rssi, at: advertisement.time.seconds(since: radio.start))
+        }
       case .deadline: return true
       case .ended: return false
       }

@@ -24,7 +24,7 @@ struct EvaluationPlots {
       if !site.zones.isEmpty { pictures.append(("zones", matrix(site.zones, "zone", of: site))) }
       pictures.append(("sides", matrix(site.sides, "side", of: site)))
       pictures.append(("rssi", rssi(site)))
-      if site.positions.contains(where: { $0.position.place != nil }) { pictures.append(("map", map(site))) }
+      if site.positions.contains(where: { $0.position.place != nil }) { pictures.append(("map", SiteMap(site).plot)) }
     }
     if !report.openings.isEmpty { pictures.append(("open", openings)) }
     return pictures
@@ -116,6 +116,10 @@ struct EvaluationPlots {
     // Names the faulty positions, as many as stay readable: those farthest from the law.
     let bad = site.positions.indices.filter { site.faults[$0] != nil }
     let named = bad.sorted { abs(site.residuals[$0] ?? 0) > abs(site.residuals[$1] ?? 0) }.prefix(12)
+    var layout = LabelLayout(
+      room: LabelLayout.Box(
+        x: across.begin + 1, y: upward.end, width: across.end - across.begin, height: upward.begin - upward.end))
+    var labels: [(text: String, mark: (x: Double, y: Double))] = []
     for (index, position) in site.positions.enumerated() {
       guard let level = position.level, let quartiles = position.quartiles else { continue }
       let (x, y) = (across[position.position.distance], upward[level + offset])
@@ -123,9 +127,13 @@ struct EvaluationPlots {
       plot.line(
         [(x, upward[quartiles.lowerBound + offset]), (x, upward[quartiles.upperBound + offset])], color, width: 1)
       plot.dot(x: x, y: y, color: color, isFilled: !position.position.hasBody)
-      if named.contains(index) {
-        plot.text(position.position.capture, x: x + 8, y: y - 6, anchor: "start", size: 11)
-      }
+      layout.keep(x: x, y: y, radius: 4)
+      if named.contains(index) { labels.append((position.position.capture, (x, y))) }
+    }
+    for (text, mark) in labels {
+      guard let label = layout.label(text, size: 11, beside: mark, radius: 4) else { continue }
+      if let line = label.line { plot.line(line, Plot.grey, width: 0.5) }
+      plot.text(text, x: label.x, y: label.y, size: 11)
     }
     residuals(site, across, in: &plot, top: 540, bottom: 700)
     return plot
@@ -169,37 +177,6 @@ struct EvaluationPlots {
         x: across[position.position.distance], y: upward[rest],
         color: position.position.side == .left ? Plot.blue : Plot.green, isFilled: !position.position.hasBody)
     }
-  }
-
-  // MARK: - Map
-
-  /// Where the rider was located, seen from above.
-  private func map(_ site: SiteEvaluation) -> Plot {
-    let places = site.positions.enumerated().compactMap { index, position in
-      position.position.place.map { (index: index, x: $0.x, y: $0.y) }
-    }
-    let (xs, ys) = (Self.extent(places.map(\.x)), Self.extent(places.map(\.y)))
-    let (left, right) = (xs.lowerBound - 0.5, xs.upperBound + 0.5)
-    let (low, high) = (ys.lowerBound - 0.5, ys.upperBound + 0.5)
-    // A metre is equally long in both directions.
-    let metre = min(720 / (right - left), 520 / (high - low))
-    let (width, height) = ((right - left) * metre, (high - low) * metre)
-    var plot = Plot(
-      "Where a step could have been moved",
-      subtitle: "\(site.vehicle.name): how often located at the side's step (blue); a red ring: a bad place",
-      size: (max(width + 120, 640), height + 150))
-    let across = Plot.Scale(left...right, from: 75, to: 75 + width)
-    let upward = Plot.Scale(low...high, from: 80 + height, to: 80)
-    plot.axes(across, upward, x: "x, m", y: "y, m")
-    for (index, x, y) in places {
-      let position = site.positions[index]
-      let share = position.decisions > 0 ? Double(position.located) / Double(position.decisions) : 0
-      let (x, y) = (across[x], upward[y])
-      plot.dot(x: x, y: y, color: site.faults[index] == nil ? Plot.grey : Plot.red, isFilled: false, radius: 7)
-      plot.dot(x: x, y: y, color: Plot.blue, isFilled: true, radius: 5, opacity: share)
-      plot.text("\(position.position.capture) \(Int((share * 100).rounded())) %", x: x, y: y - 10, size: 10)
-    }
-    return plot
   }
 
   // MARK: - Time to open

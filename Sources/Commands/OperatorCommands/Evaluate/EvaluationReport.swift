@@ -149,7 +149,7 @@ struct EvaluationReport {
 
   /// A name from the positions file, shortened to the column's width. The end is kept, because it says more than the
   /// folders.
-  private static func name(_ text: String) -> String {
+  static func name(_ text: String) -> String {
     let text = printable(text)
     return text.columns <= 15 ? text : "..." + text.suffix(12)
   }

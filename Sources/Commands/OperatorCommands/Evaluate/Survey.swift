@@ -98,12 +98,13 @@ struct Survey {
     defer { opened.close() }
     var others: Set<UUID> = []
     while case .heard(let advertisement) = try opened.next(until: nil) {
-      guard let beacon = advertisement.iBeacon else { continue }
-      guard beacon.uuid == vehicle.uuid else {
-        others.insert(beacon.uuid)
-        continue
+      for beacon in advertisement.iBeacons {
+        if beacon.uuid == vehicle.uuid {
+          evaluation.hear(beacon, rssi: advertisement.rssi, at: advertisement.time)
+        } else {
+          others.insert(beacon.uuid)
+        }
       }
-      evaluation.hear(beacon, rssi: advertisement.rssi, at: advertisement.time)
     }
     guard evaluation.frames > 0 else {
       let found = if others.count == 1, let other = others.first { "it has those of \(other): " } else { "" }

@@ -21,15 +21,19 @@ struct OperatorGroup: ParsableCommand {
 /// Selects the operator's folder.
 struct PlaceOptions: ParsableArguments {
   @Argument(
-    help: ArgumentHelp("The folder that has operator/: a vehicle's, or a fleet's.", valueName: "dir"),
+    help: ArgumentHelp(
+      "The folder that has operator/: a fleet's, or that of a vehicle, which may be named.", valueName: "dir"),
     completion: .directory)
   var folder: String
 
   func validate() throws {
-    try check(folder: folder, of: "operator")
+    guard !folder.isEmpty else { throw ValidationError("The operator's folder has no name.") }
   }
 
-  var place: OperatorPlace { OperatorPlace(folder) }
+  /// The operator who is there.
+  var place: OperatorPlace {
+    get throws { try (VehicleFolder.named(folder, of: "operator") ?? VehicleFolder(folder)).place }
+  }
 }
 
 /// Selects one item of a list.
@@ -46,7 +50,7 @@ struct EntryOptions: ParsableArguments {
     guard !found.isEmpty else {
       throw CommandFailure(
         .usage, "\(entry): no such \(kind)",
-        hint: "`\(shellCommand("stepctl", "operator", "\(kind)s", place.place.path))` lists them")
+        hint: "`\(shellCommand("stepctl", "operator", "\(kind)s", try place.place.path))` lists them")
     }
     return found
   }
@@ -59,6 +63,8 @@ struct BrokerOptions: ParsableArguments {
 
   @Option(help: "The broker's port, 1 to 65535.")
   var port: UInt16 = Broker.standardPort
+
+  var address: BrokerAddress { BrokerAddress(host: host, port: port) }
 
   func validate() throws {
     guard port > 0 else { throw ValidationError("--port takes 1 to 65535.") }
@@ -75,22 +81,22 @@ struct PublishOptions: ParsableArguments {
   /// - Throws: after trying all: why a broker has not accepted a notice, with the names of the vehicles that succeeded
   ///   and failed.
   @discardableResult
-  func publish(_ letters: [OperatorPlace.Letter], _ context: Context, _ console: Console) throws -> [String] {
+  func publish(_ notices: [OperatorPlace.AddressedNotice], _ context: Context, _ console: Console) throws -> [String] {
     let patience = try context.settings(timeout: timeout.typed).patience
     var (told, untold): ([String], [String]) = ([], [])
     var failure: (any Failure)?
     let progress = console.progress
     defer { progress.clear() }
-    for (index, letter) in letters.enumerated() {
-      progress.show("telling \(printable(letter.vehicle.name)), \(index + 1) of \(letters.count)")
+    for (index, notice) in notices.enumerated() {
+      progress.show("telling \(printable(notice.vehicle.name)), \(index + 1) of \(notices.count)")
       do {
-        try letter.publish(until: .now + patience)
-        told.append(letter.vehicle.name)
-        console.detail("\(letter.vehicle.name): its broker keeps the notice \(letter.sequence)")
+        try notice.publish(until: .now + patience)
+        told.append(notice.vehicle.name)
+        console.detail("\(notice.vehicle.name): its broker keeps the notice \(notice.sequence)")
       } catch let error as any Failure {
         progress.clear()
-        console.note("\(printable(letter.vehicle.name)) has not been told")
-        untold.append(letter.vehicle.name)
+        console.note("\(printable(notice.vehicle.name)) has not been told")
+        untold.append(notice.vehicle.name)
         failure = failure ?? error
       }
     }

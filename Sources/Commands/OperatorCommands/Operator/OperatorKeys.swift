@@ -48,7 +48,7 @@ struct OperatorKeysRotate: ContextCommand {
 
   func run(in context: Context) throws {
     let console = output.console(context)
-    let (operatorPlace, now) = (place.place, context.seconds)
+    let (operatorPlace, now) = (try place.place, context.seconds)
     func command(_ words: String...) -> String {
       (["stepctl", "operator"] + words + [shellWord(operatorPlace.path)]).joined(separator: " ")
     }
@@ -70,7 +70,7 @@ struct OperatorKeysRotate: ContextCommand {
     try console.isJSON
       ? console.result(["state": .string(state), "key": .string(key.description)])
       : console.result("\(meaning): \(key.grouped)")
-    try publish.publish(operatorPlace.letters(now: now), context, console)
+    try publish.publish(operatorPlace.notices(now: now), context, console)
     console.note(next)
   }
 }
@@ -90,7 +90,7 @@ struct OperatorKeysRetire: ContextCommand {
 
   func run(in context: Context) throws {
     let console = output.console(context)
-    let operatorPlace = place.place
+    let operatorPlace = try place.place
     let retired = try operatorPlace.retireKey(now: context.seconds, force: force)
     let key = try operatorPlace.keys().present.verificationKey.thumbprint
     try console.isJSON
@@ -107,6 +107,6 @@ struct OperatorKeysRetire: ContextCommand {
       console.note("\(printable(name)) has not said that it knows this key: if it does not, it obeys nobody")
     }
     for rider in retired.lockedOut { console.note("\(printable(rider)) is locked out until they have a new token") }
-    try publish.publish(retired.letters, context, console)
+    try publish.publish(retired.notices, context, console)
   }
 }

@@ -36,7 +36,7 @@ struct OperatorLog: ContextCommand {
 
   func run(in context: Context) throws {
     let console = output.console(context)
-    let operatorPlace = place.place
+    let operatorPlace = try place.place
     let folders = try operatorPlace.vehicles(named: vehicle)
     let riders = try operatorPlace.ledger().tokens.reduce(into: [String: String]()) { $0[$1.id] = $1.rider }
     let report = EventReport(riders: riders, showsVehicle: folders.count > 1, console: console)

@@ -7,7 +7,7 @@ import Terminal
 
 struct OperatorMove: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "move", abstract: "Record the new address of several vehicles' broker.",
+    commandName: "move", abstract: "Record the new address of the vehicles' broker.",
     usage: "stepctl operator move [<options>] <dir>")
 
   @OptionGroup var place: PlaceOptions
@@ -28,8 +28,8 @@ struct OperatorMove: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let present = try place.place.broker()
-    let (host, port) = (host ?? present.host, port ?? present.port)
-    let moved = try place.place.moveBroker(to: host, port, now: context.seconds)
+    let address = BrokerAddress(host: host ?? present.host, port: port ?? present.port)
+    let moved = try place.place.moveBroker(to: address, now: context.seconds)
     if console.isJSON {
       return try console.result([
         "vehicles": .array(moved.map { .string($0.vehicle.path) }),
@@ -39,7 +39,7 @@ struct OperatorMove: ContextCommand {
         "without_step": .array(Set(moved.flatMap(\.stale.withoutStep)).sorted().map { .string($0) }),
       ])
     }
-    try console.result("the broker is at \(host):\(port); bring its files there, and restart it")
+    try console.result("the broker is at \(address); bring its files there, and restart it")
     for (vehicle, _) in moved { try console.result("bring \(vehicle.path)/vehicle.toml to the vehicle") }
     for (vehicle, stale) in moved { try console.tell(of: stale, vehicle) }
   }

@@ -16,10 +16,11 @@ struct OperatorPublish: ContextCommand {
 
   func run(in context: Context) throws {
     let console = output.console(context)
-    let letters = try place.place.letters(now: context.seconds)
-    let told = try publish.publish(letters, context, console)
+    let operatorPlace = try place.place
+    let notices = try operatorPlace.notices(now: context.seconds)
+    let told = try publish.publish(notices, context, console)
     if console.isJSON { return try console.result(["vehicles": .array(told.map { .string($0) })]) }
     try console.result("the broker has the notice for: \(told.map(printable).joined(separator: ", "))")
-    console.note("`\(shellCommand("stepctl", "operator", "log", place.place.path))` says which vehicles have it")
+    console.note("`\(shellCommand("stepctl", "operator", "log", operatorPlace.path))` says which vehicles have it")
   }
 }

@@ -22,7 +22,9 @@ struct OperatorRenew: ContextCommand {
 
   func run(in context: Context) throws {
     let console = output.console(context)
-    let (operatorPlace, now) = (place.place, context.seconds)
+    let (operatorPlace, now) = (try place.place, context.seconds)
+    // A wrong clock tells wrongly what ends soon.
+    if !list { try operatorPlace.checkClock(now) }
     var renewed: [OperatorPlace.IssuedCertificate] = []
     for certificate in try operatorPlace.certificates() {
       let isDue = certificate.end - now <= within.seconds

@@ -38,11 +38,11 @@ struct OperatorRevoke: ContextCommand {
 
   func run(in context: Context) throws {
     let console = output.console(context)
-    let (operatorPlace, now) = (place.place, context.seconds)
+    let (operatorPlace, now) = (try place.place, context.seconds)
     let tokens = try operatorPlace.ledger().tokens
     let subjects: [Notice.Subject] =
       if let token { [.token(token)] } else if let device { [.device(device)] } else {
-        tokens.filter { $0.rider == rider && $0.expires > now }.map { .token($0.id) }
+        tokens.filter { $0.rider == rider && $0.lasts(at: now) }.map { .token($0.id) }
       }
     let (revoked, isListNew) = try operatorPlace.revoke(subjects, now: now)
     if console.isJSON {
@@ -57,7 +57,7 @@ struct OperatorRevoke: ContextCommand {
       let list = "\(operatorPlace.path)/tls/crl.pem"
       console.note("send SIGHUP to the broker: then it reads \(list) again, and refuses the device")
     }
-    try publish.publish(operatorPlace.letters(now: now), context, console)
+    try publish.publish(operatorPlace.notices(now: now), context, console)
     console.note(
       "a vehicle refuses it once the notice has arrived there; nobody can tell if a notice is withheld")
   }

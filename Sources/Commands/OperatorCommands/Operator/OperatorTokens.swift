@@ -82,18 +82,20 @@ struct TokenBook {
 
   func state(of token: Ledger.Entry) -> State {
     if ledger.isRevoked(token) { return .revoked }
-    if now >= token.expires { return .expired }
-    if !keys.contains(token.key) { return .void }
-    return now < token.notBefore ? .notYetValid : .valid
+    let time = token.validity.state(at: now)
+    if time != .over, !keys.contains(token.key) { return .void }
+    switch time {
+    case .notYet: return .notYetValid
+    case .now: return .valid
+    case .over: return .expired
+    }
   }
 
   /// `anna: left, right, until 2026-11-21 17:30 (7 h)`; with several vehicles also the token's vehicle.
   func line(_ token: Ledger.Entry) -> String {
     let time =
       switch state(of: token) {
-      case .valid: "until \(dateAndTime(token.expires)) (\(span(token.expires - now)))"
-      case .notYetValid: "from \(dateAndTime(token.notBefore)) until \(dateAndTime(token.expires))"
-      case .expired: "expired \(dateAndTime(token.expires))"
+      case .valid, .notYetValid, .expired: token.validity.words(at: now)
       case .revoked: "revoked"
       case .void: "void: its key was retired"
       }

@@ -18,18 +18,18 @@ struct OperatorVehicles: ContextCommand {
   @OptionGroup var entry: EntryOptions
   @OptionGroup var output: OutputOptions
 
-  /// The time of the last stored event, by the vehicle's clock.
-  private func lastEvent(of vehicle: Vehicle) throws -> Int64? {
-    try place.place.archive(of: vehicle.uuid).last()?.event.content.time
-  }
-
   func run(in context: Context) throws {
     let console = output.console(context)
-    let folders = try place.place.vehicles(named: entry.entry)
+    let operatorPlace = try place.place
+    /// The time of the last stored event, by the vehicle's clock.
+    func lastEvent(of vehicle: Vehicle) throws -> Int64? {
+      try operatorPlace.archive(of: vehicle.uuid).last()?.event.content.time
+    }
+    let folders = try operatorPlace.vehicles(named: entry.entry)
     if folders.isEmpty { console.note("no vehicles") }
     for folder in folders {
       let file = try VehicleFile(reading: folder.path("vehicle.toml"))
-      let broker = file.broker.map { "\($0.host):\($0.port)" }
+      let broker = file.broker.map { "\($0)" }
       if console.isJSON {
         var members: [JSON.Member] = [
           .init("name", .string(file.vehicle.name)), .init("uuid", .string(file.vehicle.uuid.description)),
@@ -55,7 +55,7 @@ struct OperatorVehicles: ContextCommand {
         try console.result("  encryption  \(keys.encryption.thumbprint.grouped)")
         try console.result("  signing     \(keys.signing.thumbprint.grouped)")
       }
-      let command = shellCommand("stepctl", "operator", "log", place.place.path)
+      let command = shellCommand("stepctl", "operator", "log", operatorPlace.path)
       let last = try lastEvent(of: file.vehicle).map(dateAndTime) ?? "none is stored; `\(command)` asks"
       try console.result("  last event  \(last)")
     }

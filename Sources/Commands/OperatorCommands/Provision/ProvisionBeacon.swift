@@ -14,7 +14,7 @@ struct ProvisionBeacon: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "beacon",
     abstract: "Show what to program into a beacon, and note what it sends.",
-    usage: "stepctl provision beacon [<options>] --step <id>",
+    usage: "stepctl provision beacon [<options>] [<vehicle>] --step <id>",
     discussion: """
       A beacon that you buy always sends the same. Anyone who has heard it can send a copy anywhere, and the vehicle \
       cannot tell them apart. The beacons that stepd sends change; see `stepctl provision vehicle --beacon`.
@@ -35,7 +35,7 @@ struct ProvisionBeacon: ContextCommand {
   @Flag(help: "Note the minor, and the measured power if given, in the vehicle file.")
   var save = false
 
-  @OptionGroup var vehicle: VehicleOptions
+  @OptionGroup var vehicle: NamedVehicleOptions
   @OptionGroup var output: OutputOptions
 
   func validate() throws {

@@ -51,7 +51,7 @@ struct ProvisionQR: ContextCommand {
   @Option(help: ArgumentHelp("How many of each code a PDF has.", valueName: "count"))
   var copies = 1
 
-  @OptionGroup var vehicle: VehicleOptions
+  @OptionGroup var vehicle: NamedVehicleOptions
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
@@ -102,7 +102,7 @@ struct ProvisionQR: ContextCommand {
 
     /// The instruction that is printed below the code.
     var instruction: String {
-      step == nil ? "scan once: stepctl config import --qr" : "scan to open: stepctl open --by qr"
+      step == nil ? "scan once: stepctl config import" : "scan to open: stepctl open --by qr"
     }
   }
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import CommandParts
 import Encoding
+import FileFormats
 import Operator
 import Terminal
 
@@ -14,8 +15,13 @@ struct ProvisionRelocate: ContextCommand {
 
   func run(in context: Context) throws {
     let console = output.console(context)
-    try vehicle.place.relocate(now: context.seconds)
-    let file = vehicle.place.path("mosquitto.conf")
-    try console.isJSON ? console.result(["files": [.string(file)]]) : console.result("rewrote \(file)")
+    let place = try vehicle.place(in: context)
+    try place.relocate()
+    let file = place.path("mosquitto.conf")
+    if console.isJSON { return try console.result(["files": [.string(file)]]) }
+    try console.result("rewrote \(file)")
+    if let obstacle = place.place.brokerObstacle {
+      console.note("\(obstacle.description): `\(obstacle.remedy)`")
+    }
   }
 }

@@ -14,7 +14,7 @@ struct ProvisionStart: ContextCommand {
 
   func run(in context: Context) throws {
     let console = output.console(context)
-    let place = vehicle.place
+    let place = try vehicle.place(in: context)
     let services = try VehicleServices(hasBroker: place.hasBroker)
     try services.start(place, context.interruption())
     try console.isJSON ? console.result(["started": services.json]) : console.tell(of: services, place)

@@ -24,7 +24,7 @@ struct ProvisionTag: ContextCommand {
   @Flag(help: "Make the tag read-only for ever. Asks first.")
   var lock = false
 
-  @Flag(help: "Erase whatever else the tag holds.")
+  @Flag(help: "Give up whatever else the tag holds, and say what.")
   var replaceAll = false
 
   @Flag(help: "List the tag as one of the step's in the vehicle file.")
@@ -42,7 +42,7 @@ struct ProvisionTag: ContextCommand {
   @Flag(name: .shortAndLong, help: "Do not ask.")
   var yes = false
 
-  @OptionGroup var vehicle: VehicleOptions
+  @OptionGroup var vehicle: NamedVehicleOptions
   @OptionGroup var nfc: NFCOptions
   @OptionGroup var timeout: TimeoutOptions
   @OptionGroup var input: InputOptions

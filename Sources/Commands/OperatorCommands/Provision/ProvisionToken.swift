@@ -19,8 +19,7 @@ struct ProvisionToken: ContextCommand {
       stepctl provision token [<options>] <dir> --device <request>
       """)
 
-  @Argument(help: ArgumentHelp("The vehicle's folder.", valueName: "dir"), completion: .directory)
-  var folder: String
+  @OptionGroup var vehicle: ProvisionedOptions
 
   @Option(
     help: "The rider: letters, digits, dots, hyphens and underscores (default: the name in the request).",
@@ -66,7 +65,6 @@ struct ProvisionToken: ContextCommand {
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
-    try check(folder: folder)
     guard rider != nil || device != nil else { throw ValidationError("Give --device or --rider.") }
     guard device == nil || deviceKey == nil && !force else {
       throw ValidationError("--device takes neither --device-key nor --force.")
@@ -79,7 +77,7 @@ struct ProvisionToken: ContextCommand {
 
   func run(in context: Context) throws {
     let console = output.console(context)
-    let place = VehicleFolder(folder)
+    let place = try vehicle.place(in: context)
     let now = context.seconds
     let begin = from?.seconds(after: now) ?? now
     if let device { return try grant(device, from: begin, place, context, console) }
@@ -134,16 +132,24 @@ struct ProvisionToken: ContextCommand {
     console.note("the rider imports it, and compares your key: \(access.operatorKey.thumbprint.grouped)")
   }
 
+  /// Bytes: more than a mail with a request in it.
+  private static let largestText = 1 << 16
+
   private static func request(_ text: String, _ context: Context) throws -> DeviceRequest {
     let content: String
     if text == "-" {
-      content = try context.typed(atMost: AccessFile.maximumSize)
+      content = try context.typed(atMost: largestText)
     } else if text.hasPrefix("eyJ"), !Files.exists(text) {
       content = text
     } else {
-      content = String(decoding: try Files.read(text, limit: DeviceRequest.maximumSize + 16), as: UTF8.self)
+      content = String(decoding: try Files.read(text, limit: largestText), as: UTF8.self)
     }
-    do throws(ProtocolError) { return try DeviceRequest(verifying: content.filter { !$0.isWhitespace }) } catch {
+    // A whole mail may have come.
+    for text in ReceivedText.texts(in: content) {
+      if let request = try? DeviceRequest(verifying: text) { return request }
+    }
+    let text = content.filter { !$0.isWhitespace && $0 != "\u{FEFF}" }
+    do throws(ProtocolError) { return try DeviceRequest(verifying: text) } catch {
       throw RequestError.malformed(error)
     }
   }

@@ -15,16 +15,16 @@ struct ProvisionUpdate: ContextCommand {
 
   func run(in context: Context) throws {
     let console = output.console(context)
-    let place = vehicle.place
-    let stale = try place.update(now: context.seconds)
+    let place = try vehicle.place(in: context)
+    let updated = try place.update(now: context.seconds)
     if console.isJSON {
       return try console.result([
-        "reissued": .array(stale.reissued.map { .string($0.description) }),
-        "stale": .array(stale.others.map { .string($0) }),
-        "without_step": .array(stale.withoutStep.map { .string($0) }),
+        "reissued": .array(updated.flatMap(\.stale.reissued).map { .string($0.description) }),
+        "stale": .array(updated.flatMap(\.stale.others).map { .string($0) }),
+        "without_step": .array(updated.flatMap(\.stale.withoutStep).map { .string($0) }),
       ])
     }
     try console.result("\(place.path) is updated from its vehicle.toml; restart its broker and its controller")
-    try console.tell(of: stale, place)
+    for (vehicle, stale) in updated { try console.tell(of: stale, vehicle) }
   }
 }

@@ -4,6 +4,7 @@ import Bluetooth
 import CommandParts
 import Domain
 import Encoding
+import FileFormats
 import MQTT
 import Operator
 import Positioning
@@ -61,7 +62,7 @@ struct ProvisionVehicle: ContextCommand {
   @Option(
     name: .customLong("operator"),
     help: ArgumentHelp(
-      "The operator whose vehicle it becomes, as `operator init` made it (default: one of its own).",
+      "The operator whose vehicle it becomes: the folder that has operator/ (default: one of its own).",
       valueName: "folder"),
     completion: .directory)
   var operatorFolder: String?
@@ -101,10 +102,10 @@ struct ProvisionVehicle: ContextCommand {
   var force = false
 
   // Commands of their own do this. These flags are refused, and the hint names the command.
-  @Flag(help: .hidden) var relocate = false
-  @Flag(help: .hidden) var renew = false
-  @Flag(help: .hidden) var update = false
-  @Flag(help: .hidden) var start = false
+  @Flag(help: .private) var relocate = false
+  @Flag(help: .private) var renew = false
+  @Flag(help: .private) var update = false
+  @Flag(help: .private) var start = false
 
   @OptionGroup var input: InputOptions
   @OptionGroup var output: OutputOptions
@@ -143,26 +144,28 @@ struct ProvisionVehicle: ContextCommand {
     let adapters = try beacon.adapters(of: steps.map(\.id))
     // A UUID has no character that is forbidden in a topic.
     let topic = topic ?? TopicPrefix("vehicles/\(uuid)")!
-    let issuer = try issuer(context)
-    let (host, port) = try issuer.operatorPlace?.broker() ?? (host, port)
-    if force { try confirmLoss(of: place, in: issuer.operatorPlace, context) }
+    let owner = try owner(context)
+    if force { try confirmLoss(of: place, in: owner.place, context) }
     let summary = try place.provisionVehicle(
       VehiclePlan(
-        vehicle: vehicle, topic: topic, host: host, port: port, servo: servo, beaconRadios: adapters,
+        vehicle: vehicle, topic: topic, servo: servo, beaconRadios: adapters,
         trafficGuard: feed.map { trafficGuard($0) }),
-      by: issuer, now: context.seconds, force: force)
+      of: owner, now: context.seconds, force: force)
 
+    let obstacle = place.place.brokerObstacle
     if console.isJSON {
-      try console.result(json(of: summary, adapters, topic, place))
+      try console.result(json(of: summary, adapters, topic, place, obstacle))
     } else {
       try console.result(text(of: summary, adapters, topic, place))
       note(adapters, place, console)
-      if let next = nextSteps(issuer.operatorPlace, place) { console.note(next) }
+      if let obstacle { console.note(obstacle.description) }
+      if let next = nextSteps(owner.place, place, obstacle) { console.note(next) }
     }
   }
 
   private func json(
-    of summary: VehicleSummary, _ adapters: [StepID: RadioSpec], _ topic: TopicPrefix, _ place: VehicleFolder
+    of summary: VehicleSummary, _ adapters: [StepID: RadioSpec], _ topic: TopicPrefix, _ place: VehicleFolder,
+    _ obstacle: BrokerFile.Obstacle?
   ) -> JSON {
     .object([
       .init("name", .string(summary.vehicle.name)), .init("uuid", .string(summary.vehicle.uuid.description)),
@@ -178,6 +181,9 @@ struct ProvisionVehicle: ContextCommand {
       .init("encryption_key", .string(summary.encryptionKey.description)),
       .init("signing_key", .string(summary.signingKey.description)),
       .init("certificates_end", .integer(summary.certificatesEnd)),
+      .init(
+        "broker_obstacle",
+        obstacle.map { ["user": .string($0.user), "file": .string($0.file), "path": .string($0.path)] } ?? .null),
     ])
   }
 
@@ -190,7 +196,7 @@ struct ProvisionVehicle: ContextCommand {
       steps       \(steps.map(Self.describe).joined(separator: " and "))
       topic       \(topic)
       beacons     \(describe(adapters))
-      broker      \(summary.host):\(summary.port), certificates until \(dateAndTime(summary.certificatesEnd))
+      broker      \(summary.broker), certificates until \(dateAndTime(summary.certificatesEnd))
       operator    \(summary.tokenKey.grouped) (signs tokens)
     """
   }
@@ -212,9 +218,16 @@ struct ProvisionVehicle: ContextCommand {
 
   /// What to type next; nil if nothing is left to do.
   ///
-  /// - Parameter fleet: the operator of several vehicles, if this vehicle belongs to one.
-  private func nextSteps(_ fleet: OperatorPlace?, _ place: VehicleFolder) -> String? {
+  /// - Parameters:
+  ///   - fleet: the operator to whose vehicles this one was added.
+  ///   - obstacle: why the broker cannot start yet.
+  private func nextSteps(
+    _ fleet: OperatorPlace?, _ place: VehicleFolder, _ obstacle: BrokerFile.Obstacle?
+  ) -> String? {
     let controller = shellCommand("stepd", "--config", place.path("stepd.toml"))
+    func broker(_ path: String, indent: String) -> String {
+      (obstacle.map { "\($0.remedy)\n\(indent)" } ?? "") + shellCommand(Self.broker, "-c", "\(path)/mosquitto.conf")
+    }
     if self.fleet != nil {
       return """
 
@@ -228,7 +241,7 @@ struct ProvisionVehicle: ContextCommand {
 
         Next:
           reload the broker, or start it:
-            \(shellCommand(Self.broker, "-c", "\(fleet.path)/mosquitto.conf"))
+            \(broker(fleet.path, indent: "    "))
           bring \(place.path) to the vehicle, and there:
             \(controller)
           \(shellCommand("stepctl", "provision", "token", "\(fleet.path)/vehicles/\(place.name)", "--device", "REQUEST"))
@@ -238,7 +251,7 @@ struct ProvisionVehicle: ContextCommand {
     return """
 
       Next:
-        \(shellCommand(Self.broker, "-c", place.path("mosquitto.conf"))) &
+        \(broker(place.path, indent: "  ")) &
         \(controller) &
         \(shellCommand("stepctl", "provision", "token", place.path, "--rider", "NAME"))
       The keys in operator/ sign for the vehicle: keep them safe, and off the vehicle.
@@ -249,20 +262,20 @@ struct ProvisionVehicle: ContextCommand {
     let text =
       file == "-"
       ? try context.typed(atMost: AccessFile.maximumSize)
-      : String(decoding: try Files.read(file, limit: VehicleKeys.maximumSize + 16), as: UTF8.self)
-    do throws(ProtocolError) { return try VehicleKeys(verifying: text.filter { !$0.isWhitespace }) } catch {
+      : String(decoding: try Files.read(file, limit: VehicleKeys.maximumSize + 64), as: UTF8.self)
+    let plain = text.filter { !$0.isWhitespace && $0 != "\u{FEFF}" }
+    do throws(ProtocolError) { return try VehicleKeys(verifying: plain) } catch {
       throw CommandFailure(
         .badData, "\(file): not a vehicle's keys, or damaged ones: \(error)",
         hint: "`stepctl provision keys DIR` prints them, on the vehicle")
     }
   }
 
-  private func issuer(_ context: Context) throws -> VehicleIssuer {
+  private func owner(_ context: Context) throws -> VehicleOwner {
     if let operatorFolder {
-      let place = OperatorPlace(operatorFolder)
-      return try keys.map { .publicKeys(place, try Self.publicKeys($0, context)) } ?? .place(place)
+      return .place(VehicleFolder(operatorFolder).place, try keys.map { try Self.publicKeys($0, context) })
     }
-    guard let fleet, let code else { return .own }
+    guard let fleet, let code else { return .itself(BrokerAddress(host: host, port: port)) }
     let client = try server.client(at: fleet, context, context.interruption(), input)
     return .server { enrolment in
       try VehicleAdmission(client.enrol(enrolment.json(code: code.text, isNamed: name != nil)))

@@ -12,8 +12,7 @@ struct ProvisionWatcher: ContextCommand {
     commandName: "watcher", abstract: "Let a program see how the steps stand, and nothing else.",
     usage: "stepctl provision watcher [<options>] <dir> --name <name>")
 
-  @Argument(help: ArgumentHelp("The vehicle's folder.", valueName: "dir"), completion: .directory)
-  var folder: String
+  @OptionGroup var vehicle: ProvisionedOptions
 
   @Option(help: "What to call it: letters, digits, dots, hyphens and underscores.")
   var name: RiderName
@@ -29,13 +28,12 @@ struct ProvisionWatcher: ContextCommand {
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
-    try check(folder: folder)
     guard lifetime.seconds % 86_400 == 0 else { throw ValidationError("--for takes whole days, as 30d.") }
   }
 
   func run(in context: Context) throws {
     let console = output.console(context)
-    let place = VehicleFolder(folder)
+    let place = try vehicle.place(in: context)
     let broker = try VehicleFile(reading: place.path("vehicle.toml")).broker
     let summary = try place.provisionWatcher(
       WatcherPlan(name: name, lifetime: lifetime.seconds, isForHomeAssistant: homeAssistant), now: context.seconds)
@@ -54,7 +52,7 @@ struct ProvisionWatcher: ContextCommand {
     let words = ["mosquitto_sub", "-h", broker.host, "-p", "\(broker.port)"] + login + ["-q", "1", "-v"] + topics
     console.note("try: \(words.map(shellWord).joined(separator: " "))")
     console.note(
-      "an older vehicle's broker has to be told: \(shellCommand("stepctl", "provision", "update", folder))"
+      "an older vehicle's broker has to be told: \(shellCommand("stepctl", "provision", "update", place.path))"
     )
   }
 }

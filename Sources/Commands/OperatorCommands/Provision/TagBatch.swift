@@ -33,7 +33,9 @@ struct TagBatch {
           done.insert(target.uid)
           needsReload = needsReload || report.needsReload
           try console.isJSON ? console.result(report.json) : console.result(report.row)
-          if let former = report.formerName { console.note("\(target.uid): \(former)") }
+          for text in [report.formerName, report.lossText].compactMap(\.self) {
+            console.note("\(target.uid): \(text)")
+          }
           if let failure = report.failure { throw failure }
           console.note("\(done.count)\(count.map { " of \($0)" } ?? "") done; take it away")
         case .failure(let error):

@@ -108,10 +108,13 @@ struct TagJob {
     if locks { try writer.checkLockable() }
     let written: TagWriter.Report
     var former: StepName?
+    var losses: [TagWriter.Loss] = []
     do {
       written = try writer.write(replacingAll: replacesAll, isRehearsal: isRehearsal) { old in
         former = old?.records.lazy.compactMap { try? StepName(record: $0) }
           .first { (try? $0.step(in: vehicle))?.id != step.id }
+        let others = replacesAll ? old?.records.filter(Self.isOther) ?? [] : []
+        if !others.isEmpty { losses.append(.records(others.count)) }
         return message(replacing: old)
       }
     } catch NDEFError.tooSmall(let needed, let available) where message(replacing: nil).bytes.count <= available {
@@ -127,7 +130,8 @@ struct TagJob {
     }
     return TagReport(
       uid: writer.target.uid, step: step.id, chip: written.chip, content: label.text, former: former,
-      changes: written.changes, unit: written.unit, isRehearsal: isRehearsal, isLocked: locks)
+      changes: written.changes, unit: written.unit, losses: losses + written.losses, isRehearsal: isRehearsal,
+      isLocked: locks)
   }
 
   private func setUp(_ writer: TagWriter, _ folder: VehicleFolder) throws -> TagReport {
@@ -166,8 +170,11 @@ struct TagJob {
   private func message(replacing old: NDEFMessage?) -> NDEFMessage {
     let ours = NDEFText(label.text).record
     guard let old, !replacesAll else { return NDEFMessage([ours]) }
-    return NDEFMessage([ours] + old.records.filter { $0.typeName != .empty && !Self.isLabel($0) })
+    return NDEFMessage([ours] + old.records.filter(Self.isOther))
   }
+
+  /// Whether a record is neither empty nor a step's name.
+  private static func isOther(_ record: NDEFRecord) -> Bool { record.typeName != .empty && !isLabel(record) }
 
   private static func isLabel(_ record: NDEFRecord) -> Bool {
     if let text = try? NDEFText(record)?.text { return (try? StepLabel(parsing: text)) != nil }

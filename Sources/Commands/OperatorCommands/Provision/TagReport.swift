@@ -25,6 +25,8 @@ struct TagReport {
   /// How many units were or would be written.
   let changes: Int
   let unit: TagWriter.Unit
+  /// What else the tag held and was or would be given up.
+  var losses: [TagWriter.Loss] = []
   let isRehearsal: Bool
   var isLocked = false
   /// Whether the vehicle file now lists it for the first time.
@@ -55,6 +57,7 @@ struct TagReport {
       if let settings { lines.append("ChangeFileSettings 02 \(hexadecimal(settings))") }
     }
     if let former = formerName { lines.append(former) }
+    if let lossText { lines.append(lossText) }
     if isLocked { lines.append("it is read-only now") }
     if isRegistered { lines.append("it is listed in the vehicle file now") }
     return lines
@@ -65,11 +68,19 @@ struct TagReport {
     former.map { isRehearsal ? "it names \($0)" : "it named \($0) before" }
   }
 
+  /// Text for people: `gave up 2 other records`
+  var lossText: String? { lossList.map { isRehearsal ? "would give up \($0)" : "gave up \($0)" } }
+
+  private var lossList: String? {
+    losses.isEmpty ? nil : losses.map(\.description).joined(separator: ", ")
+  }
+
   var json: JSON {
     [
       "uid": .string(uid.description), "step": .string(step.description), "outcome": .string(outcome.rawValue),
       "chip": chip.map { .string($0) } ?? .null, "content": .string(content),
-      "former": former.map { .string($0.content) } ?? .null, "changes": .integer(Int64(changes)),
+      "former": former.map { .string($0.content) } ?? .null,
+      "given_up": lossList.map { .string($0) } ?? .null, "changes": .integer(Int64(changes)),
       "locked": .bool(isLocked), "registered": .bool(isRegistered),
       "settings": settings.map { .string(hexadecimal($0)) } ?? .null,
     ]

@@ -87,7 +87,7 @@ struct FeedOptions: ParsableArguments {
         switch try connection.next(until: isConnected ? min(nextLocation, end) : end) {
         case .connected:
           isConnected = true
-          console.detail("\(host):\(port): connected")
+          console.detail("\(HostPort(host: host, port: port)): connected")
         case .frame(let bytes, let received, let left):
           dropped += left
           try take(RecordedFrame(received: received, frame: FeedFrame(parsing: bytes)))

@@ -93,6 +93,9 @@ struct TrafficDelay: ContextCommand {
         "clocks",
         offset.map { "\(ms($0.offset)) apart, ± \(ms($0.uncertainty))" } ?? "taken as equal: the feed sends no time"),
     ]
+    if delay.hasWholeSeconds {
+      lines.append(row("stamps", "whole seconds: a delay seems up to 1 s longer than it is, half a second on average"))
+    }
     if let slope = delay.slope {
       let chance = slope.p < 0.001 ? "p < 0.001" : "p = \((slope.p * 1000).rounded() / 1000)"
       lines.append(row("slope", "\((slope.value * 1e5).rounded() / 100) ms a second, \(chance)"))
@@ -104,8 +107,8 @@ struct TrafficDelay: ContextCommand {
       lines.append("\(begin)  \("\(count)".aligned(to: 7, right: true))  \(bar)")
     }
     lines.append("Distance travelled in that time (metres: min, mean, max)")
-    for speed in stride(from: 10.0, through: 200, by: 10)
-    where speed <= 50 || speed.truncatingRemainder(dividingBy: 50) == 0 {
+    // On foot, by bicycle, in towns, on roads and motorways.
+    for speed in [10.0, 30, 50, 80, 100, 130, 200] {
       let ways = [delay.least, delay.mean, delay.most].map {
         hundredths(DelayStatistics.distance(at: speed, within: $0))
       }

@@ -90,7 +90,7 @@ private final class RoadWatch {
     self.context = context
     self.console = console
     self.recorder = recorder
-    view = LiveView(context, console, radio: nil)
+    view = LiveView(context, console)
     plane = (site?.position ?? place).map(LocalPlane.init)
     picture.up = site?.heading ?? 0
   }
@@ -205,8 +205,8 @@ private final class RoadWatch {
   private func line() throws {
     guard now - lastLine >= 1 else { return }
     lastLine = now
-    let state = state(at: now)
-    try console.result("\(timeOfDay(context.clocks.wall()))  \(state); \(RoadFrame.legend(of: road.objects))")
+    let parts = [state(at: now), RoadFrame.legend(of: road.objects)].filter { !$0.isEmpty }
+    try console.result("\(timeOfDay(context.clocks.wall()))  \(parts.joined(separator: "; "))")
   }
 
   private func json(_ frame: FeedFrame, _ delay: Double) -> JSON {

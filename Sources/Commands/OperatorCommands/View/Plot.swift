@@ -148,6 +148,12 @@ package struct Plot {
       """)
   }
 
+  /// A closed shape, with its corners in page coordinates.
+  package mutating func shape(_ corners: [(x: Double, y: Double)], fill: String, stroke: String) {
+    let points = corners.map { "\(Self.short($0.x)),\(Self.short($0.y))" }.joined(separator: " ")
+    add("<polygon points=\"\(points)\" stroke=\"\(stroke)\" stroke-width=\"1.5\" fill=\"\(fill)\"/>")
+  }
+
   package mutating func add(_ part: String) { parts.append(part) }
 
   /// A number with few decimals.

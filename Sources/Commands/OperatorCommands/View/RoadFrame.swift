@@ -171,16 +171,17 @@ struct RoadFrame {
     let below = [
       line(Self.legend(of: objects)), line(state, isAlive ? .good : .bad), line(Self.keys, .dim),
     ]
-    // If there is little room, the state comes first.
+    // If there is little room, the state comes first. Otherwise an empty legend keeps its line: the road must not jump.
     guard size.rows >= 7 else { return Array([below[1], below[0]].prefix(size.rows)) }
     return [line(title, .strong)] + picture(rows: size.rows - 4, columns: width) + below
   }
 
-  /// The number of objects in each scenario.
+  /// The number of objects in each scenario that there is; empty where nothing is serious.
   static func legend(of objects: [RoadObject]) -> String {
     let kinds = objects.compactMap(\.scenarios.mostSerious)
-    let parts = RoadObject.Scenarios.Kind.allCases.map { kind in
-      "\(kind.mark) \(kind.rawValue) \(kinds.count { $0 == kind })"
+    let parts = RoadObject.Scenarios.Kind.allCases.compactMap { kind -> String? in
+      let count = kinds.count { $0 == kind }
+      return count == 0 ? nil : "\(kind.mark) \(kind.rawValue) \(count)"
     }
     return parts.joined(separator: "   ")
   }

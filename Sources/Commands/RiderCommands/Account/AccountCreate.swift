@@ -29,9 +29,9 @@ struct AccountCreate: ContextCommand {
     let terms = try client.terms()
     try acceptance.accept(terms, input, or: "nothing was changed", context, interruption)
     let credentials = try input.credentials(of: email, isNew: true, context, interruption)
-    try client.createAccount(credentials, terms: terms.version)
-    try client.keepServer()
-    try client.keepName(email)
+    let account = NewAccount(
+      client: client, acceptance: acceptance, input: input, context: context, interruption: interruption)
+    _ = try account.create(credentials, terms)
     if console.isJSON {
       return try console.result([
         "email": .string(email), "server": .string(client.server.description), "terms": .string(terms.version),

@@ -56,7 +56,7 @@ extension FleetClient {
 
   /// Stores a booking's new state.
   func keep(_ booking: Booking) throws {
-    try folder.keep(folder.bookings().filter { $0.id != booking.id } + [booking], now: now)
+    try folder.keep(booking, now: now)
   }
 }
 
@@ -68,16 +68,16 @@ extension Booking {
   }
 
   /// One line for each property.
-  var lines: [String] {
+  var lines: [(label: String, text: String)] {
     [
-      "vehicle   \(printable(title))", "from      \(dateAndTime(from))", "to        \(dateAndTime(to))",
-      "state     \(state)", "steps     \(steps.map(\.description).joined(separator: ", "))", "id        \(id)",
+      ("vehicle", title), ("from", dateAndTime(from)), ("to", dateAndTime(to)), ("state", state),
+      ("steps", steps.map(\.description).joined(separator: ", ")), ("id", id),
     ]
   }
 
   func print(_ console: Console) throws {
     if console.isJSON { return try console.result(report()) }
-    for line in lines { try console.result(line) }
+    for line in lines { try console.result(line.label, line.text) }
   }
 }
 
@@ -100,7 +100,7 @@ struct ClosingOptions: ParsableArguments {
     let client = try context.fleet(interruption, noInput: input.noInput)
     let old = try which.booking(client, prefersActive: prefersActive)
     if !yes {
-      for line in old.lines { Console(context).note(line) }
+      for line in old.lines { Console(context).note(line.label, line.text) }
       guard try input.confirm(question, suggestion: false, context, interruption) else {
         throw CommandFailure(.failure, "nothing was changed")
       }

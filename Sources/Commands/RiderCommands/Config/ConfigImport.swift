@@ -1,4 +1,5 @@
 import ArgumentParser
+import CodeReading
 import CommandParts
 import Domain
 import Encoding
@@ -43,13 +44,13 @@ struct ConfigImport: ContextCommand {
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
-    guard (file == nil) != qr.isEmpty else { throw ValidationError("Give either a file or --qr.") }
+    guard file == nil || qr.isEmpty else { throw ValidationError("Give either a file or --qr.") }
   }
 
   func run(in context: Context) throws {
     let console = output.console(context)
     let settings = try context.settings(timeout: timeout.typed)
-    let source = file.map(ImportSource.file) ?? .pictures(qr)
+    let source = try file.map(ImportSource.file) ?? .pictures(qr.isEmpty ? [camera()] : qr)
     let (handover, place) = try Import(source: source, name: name, isTrusted: yes, noInput: input.noInput)
       .run(context, settings, console)
 
@@ -65,5 +66,15 @@ struct ConfigImport: ContextCommand {
     }
     try console.result("\(printable(vehicle.name)) is in \(settings.folders.displayed(place.vehicleFile))")
     if !hasRider { console.note("you also need a token to move its steps; ask your operator for one") }
+  }
+
+  /// The camera that is there. A sheet's printed command names none.
+  private func camera() throws(CommandFailure) -> String {
+    guard let camera = CodeSource.cameras().first else {
+      throw CommandFailure(
+        .unavailable, "there is no camera to scan a code with",
+        hint: "give what your operator gave you: `stepctl config import FILE`")
+    }
+    return camera
   }
 }

@@ -12,9 +12,9 @@ struct ConfigShow: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "show",
     abstract: "Print each setting, its value and where it comes from.",
-    usage: "stepctl config show <options>")
+    usage: "stepctl config show [<options>] [<vehicle>]")
 
-  @OptionGroup var vehicle: VehicleOptions
+  @OptionGroup var vehicle: NamedVehicleOptions
   @OptionGroup var radio: RadioOptions
   @OptionGroup var nfc: NFCOptions
   @OptionGroup var timeout: TimeoutOptions
@@ -24,21 +24,24 @@ struct ConfigShow: ContextCommand {
     let console = output.console(context)
     let settings = try context.settings(
       vehicle: vehicle.vehicle, radio: radio.radio, nfc: nfc.nfc, timeout: timeout.typed)
-    let rows: [(name: String, value: String, origin: SettingOrigin)] = [
-      ("vehicle", settings.vehicle.value ?? "", settings.vehicle.origin),
-      ("radio", settings.radio.value, settings.radio.origin),
-      ("nfc", settings.nfc.value ?? "", settings.nfc.origin),
-      ("timeout", "\(tenths(settings.timeout.value)) s", settings.timeout.origin),
+    let booking = try ActiveBooking(settings, context)
+    let vehicle = settings.vehicle.value ?? booking?.vehicleFile
+    let rows: [(name: String, value: String, origin: String)] = [
+      ("vehicle", vehicle ?? "", booking.map { "booking \($0.booking.shortID)" } ?? "\(settings.vehicle.origin)"),
+      ("radio", settings.radio.value, "\(settings.radio.origin)"),
+      ("nfc", settings.nfc.value ?? "", "\(settings.nfc.origin)"),
+      ("via", settings.via.value, "\(settings.via.origin)"),
+      ("timeout", "\(tenths(settings.timeout.value)) s", "\(settings.timeout.origin)"),
     ]
-    let file = try vehicleFile(settings)
+    let file = try vehicleFile(settings, booking, context)
 
     if console.isJSON {
       let values: [JSON] = [
-        settings.vehicle.value.map { .string($0) } ?? .null, .string(settings.radio.value),
-        settings.nfc.value.map { .string($0) } ?? .null, .number(settings.timeout.value),
+        vehicle.map { .string($0) } ?? .null, .string(settings.radio.value),
+        settings.nfc.value.map { .string($0) } ?? .null, .string(settings.via.value), .number(settings.timeout.value),
       ]
-      var members = zip(["vehicle", "radio", "nfc", "timeout_s"], zip(rows, values)).map { name, row in
-        JSON.Member(name, ["value": row.1, "origin": .string(row.0.origin.description)])
+      var members = zip(["vehicle", "radio", "nfc", "via", "timeout_s"], zip(rows, values)).map { name, row in
+        JSON.Member(name, ["value": row.1, "origin": .string(row.0.origin)])
       }
       members.append(JSON.Member("vehicle_file", file.map(ConfigShow.json) ?? .null))
       try console.result(JSON.object(members))
@@ -51,10 +54,16 @@ struct ConfigShow: ContextCommand {
     if let file { try show(file, console) }
   }
 
-  /// The vehicle's file. Nil, without an error, if none was named and there is not exactly one.
-  private func vehicleFile(_ settings: Settings) throws -> VehicleFile? {
-    if settings.vehicle.value == nil, try settings.folders.vehicles().count != 1 { return nil }
-    return try VehicleFile(reading: settings.vehicleFile())
+  /// The file of the vehicle that `status` would ask. Nil, without an error, if none was named and no one is meant.
+  private func vehicleFile(
+    _ settings: Settings, _ booking: ActiveBooking?, _ context: Context
+  ) throws -> VehicleFile? {
+    if let booking { return try booking.vehicleFile.map { try VehicleFile(reading: $0) } }
+    let path: String
+    do { path = try settings.usableVehicleFile(at: context.seconds) } catch let error as ConfigurationError
+      where settings.vehicle.value == nil && error.path == "vehicle"
+    { return nil }
+    return try VehicleFile(reading: path)
   }
 
   /// Prints the files of keys and tokens, never their content.
@@ -71,7 +80,7 @@ struct ConfigShow: ContextCommand {
     }
     if let topic = file.topic { try line("  topic      \(topic)") }
     if let broker = file.broker {
-      try line("  broker     \(broker.host):\(broker.port)")
+      try line("  broker     \(broker)")
       if let authority = broker.tls?.authority { try line("             CA \(authority)") }
     }
     if let rider = file.rider {

@@ -29,9 +29,12 @@ struct Import {
     let store = VehicleStore(settings.folders)
     let place = try store.place(for: handover, as: name)
     try check(handover, place)
-    if isTrusted { show(handover, place, console) } else { try confirm(handover, place, context) }
-    try store.install(handover, at: place)
-    return (handover, place)
+    if isTrusted || place.isUnchanged(by: handover) {
+      show(handover, place, console)
+    } else {
+      try confirm(handover, place, context)
+    }
+    return try (handover, store.install(handover, as: name))
   }
 
   // MARK: - Trust
@@ -52,28 +55,30 @@ struct Import {
 
   private func show(_ handover: ImportedVehicle, _ place: VehicleStore.Place, _ console: Console) {
     let file = handover.vehicleFile
-    console.note("vehicle   \(printable(file.vehicle.name))")
-    console.note("          \(file.vehicle.uuid)")
-    if let broker = file.broker { console.note("broker    \(printable(broker.host)):\(broker.port)") }
+    console.note("vehicle", file.vehicle.name)
+    console.note("", "\(file.vehicle.uuid)")
+    if let broker = file.broker { console.note("broker", "\(broker)") }
     if let key = handover.operatorKey?.thumbprint {
       // 43 characters, split into two lines to fit 80 columns.
-      console.note("operator  \(key.grouped)")
+      console.note("operator", key.grouped)
       let origin =
         if let pinned = place.known?.operatorKey {
           pinned == handover.operatorKey ? "the same as before" : "new: the key before it vouches for it"
+        } else if let sibling = place.sibling {
+          "the same operator as \(printable(sibling))"
         } else if handover.isSigned {
           "new: compare it with what the operator shows"
         } else { "new, and nothing here is signed: accept it from the operator only" }
-      console.note("          \(origin)")
+      console.note("", origin)
     } else {
-      console.note("operator  not named: nothing shows who made this")
+      console.note("operator", "not named: nothing shows who made this")
     }
-    if let rider = file.rider { console.note("rider     \(printable(rider.name))") }
-    if let issued = handover.issued { console.note("signed    \(dateAndTime(issued))") }
+    if let rider = file.rider { console.note("rider", rider.name) }
+    if let issued = handover.issued { console.note("signed", dateAndTime(issued)) }
     if let known = place.known {
       let changes = place.changes(by: handover)
-      console.note("changes   \(changes.isEmpty ? "nothing" : changes.joined(separator: ", "))")
-      console.note("in        \(known.path)")
+      console.note("changes", changes.isEmpty ? "nothing" : changes.joined(separator: ", "))
+      console.note("in", known.path)
     }
   }
 }

@@ -47,31 +47,40 @@ enum ImportSource {
 
   private static func read(_ path: String, _ context: Context) throws -> ImportedVehicle {
     if path == "-" {
-      return try imported(context.typed(atMost: AccessFile.maximumSize), from: "standard input", context)
+      return try imported(context.typed(atMost: largestText), from: "standard input", context)
     }
     if Files.isFolder(path) {
       return try ImportedVehicle(reading: path + (path.hasSuffix("/") ? "" : "/") + RiderPaths.vehicle)
     }
     let other = CommandFailure(.badData, "\(path): not an access file, a code's text or a picture (PNG, JPEG)")
     let bytes: [UInt8]
-    do throws(SystemError) { bytes = try Files.read(path, limit: 1 << 16) } catch {
+    do throws(SystemError) { bytes = try Files.read(path, limit: largestText) } catch {
       if error.code == EFBIG { throw other }
       throw error
     }
     // An SVG picture of a code begins with an angle bracket.
     guard !bytes.contains(0), bytes.first != UInt8(ascii: "<") else { throw other }
     let text = String(decoding: bytes, as: UTF8.self)
-    // Every vehicle file contains an equals sign, and no compact JWS does.
-    if text.contains("=") { return try ImportedVehicle(reading: path) }
+    // Every vehicle file contains an equals sign, and no compact JWS does. A mail around one has some, too.
+    if text.contains("="), ReceivedText.texts(in: text).isEmpty { return try ImportedVehicle(reading: path) }
     return try imported(text, from: path, context)
   }
 
+  /// Bytes: more than a mail with an access file in it.
+  private static let largestText = 1 << 16
+
+  /// Takes the first text in a mail that can be used; the errors are about the first one.
   private static func imported(_ text: String, from name: String, _ context: Context) throws -> ImportedVehicle {
+    var first: Reason?
+    let texts = ReceivedText.texts(in: text)
     // An editor may begin its files with a byte order mark.
-    switch verified(text.filter { !$0.isWhitespace && $0 != "\u{FEFF}" }, context.seconds) {
-    case .success(let handed): return try imported(handed, context)
-    case .failure(let reason): throw CommandFailure(.badData, "\(name): \(reason)")
+    for text in texts.isEmpty ? [text.filter { !$0.isWhitespace && $0 != "\u{FEFF}" }] : texts {
+      switch verified(text, context.seconds) {
+      case .success(let handed): return try imported(handed, context)
+      case .failure(let reason): first = first ?? reason
+      }
     }
+    throw CommandFailure(.badData, "\(name): \(first?.description ?? "there is no text in it")", hint: first?.hint)
   }
 
   /// Reads the code of the only vehicle in the pictures, or the first code that a camera sees.
@@ -137,13 +146,27 @@ enum ImportSource {
   /// Why a text is not a vehicle's code, for people.
   private struct Reason: Error, CustomStringConvertible {
     let description: String
+    var hint: String?
+
+    /// - Parameter fault: what is wrong in an access file.
+    static func damaged(_ fault: String) -> Reason {
+      Reason(
+        description: "an access file that cannot be used: \(fault)",
+        hint: "it was changed on its way, or is not whole: ask your operator for it again")
+    }
   }
 
   private static func verified(_ text: String, _ now: Int64) -> Result<Handed, Reason> {
-    do {
-      if text.hasPrefix("{"), text.utf8.contains(0x2E) {
-        return .success(.access(try AccessFile(parsing: text, now: now)))
+    if text.hasPrefix("{"), text.utf8.contains(0x2E) {
+      do throws(ProtocolError) { return .success(.access(try AccessFile(parsing: text, now: now))) } catch {
+        switch error {
+        case .issuedInFuture: return .failure(Reason(description: "\(error)"))
+        case .malformed(let part): return .failure(.damaged("\(part)"))
+        case .unknownKey, .undecipherable, .badSignature: return .failure(.damaged("\(error)"))
+        }
       }
+    }
+    do {
       let (code, key) = try VehicleCode.verify(text, now: now)
       return .success(.code(code, by: key))
     } catch ProtocolError.issuedInFuture {

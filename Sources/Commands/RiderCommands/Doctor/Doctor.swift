@@ -13,18 +13,18 @@ struct Doctor: ContextCommand {
     abstract: "Check everything that a command needs, and say what to type where it does not work.",
     usage: "stepctl doctor [<options>] [<area> ...]",
     discussion: """
-      It looks at the vehicle's files and the token, connects to the broker, asks the controller, listens with each \
-      radio for three seconds, and tries reader and cameras. Nothing moves, and nothing is changed. Without a radio in \
+      It looks at the vehicle's files and the token, connects to the broker, asks the controller, by Bluetooth as well \
+      if the vehicle takes links, listens with each radio for three seconds, and tries reader and cameras. Nothing moves, and nothing is changed. Without a radio in \
       the settings it checks every adapter of this machine, directly (hci0) and through bluetoothd (bluez:hci0).
       """)
 
   enum Area: String, ExpressibleByArgument, CaseIterable {
-    case vehicle, broker, controller, radio, reader, camera
+    case vehicle, broker, controller, link, radio, reader, camera
   }
 
   @Argument(
     help: ArgumentHelp(
-      "What to check: vehicle, broker, controller, radio, reader, camera (default: all).", valueName: "area"))
+      "What to check: vehicle, broker, controller, link, radio, reader, camera (default: all).", valueName: "area"))
   var areas: [Area] = []
 
   @OptionGroup var vehicle: VehicleOptions
@@ -51,10 +51,11 @@ struct Doctor: ContextCommand {
     }
 
     var parts: [Examination] = []
-    if !wanted.isDisjoint(with: [.vehicle, .broker, .controller]) {
+    if !wanted.isDisjoint(with: [.vehicle, .broker, .controller, .link]) {
       let examination = VehicleExamination(settings, context, interruption)
       let found = try examination.parts(
-        withConnection: !wanted.isDisjoint(with: [.broker, .controller]), showing: progress)
+        withConnection: !wanted.isDisjoint(with: [.broker, .controller]),
+        link: areas.contains(.link) ? .yes : areas.isEmpty ? .maybe : .no, showing: progress)
       // Without a vehicle there is no broker to check, and the report says so.
       for (area, part) in found where wanted.contains(area) || found.count == 1 {
         try tell(part)
@@ -105,8 +106,18 @@ struct Doctor: ContextCommand {
       func list(_ word: String, _ parts: [Examination]) -> [String] {
         parts.isEmpty ? [] : ["\(word): \(parts.map(\.title).joined(separator: ", "))"]
       }
-      let lines = list("broken", broken) + list("warning", noted)
-      try console.result(lines.isEmpty ? "all is well" : lines.joined(separator: "; "))
+      if broken.isEmpty, !noted.isEmpty {
+        // A radio that cannot be used is a warning as a whole, because another one can.
+        let names = noted.flatMap { part in
+          part.state == .broken ? [part.title] : part.findings.filter { $0.state == .warning }.map(\.subject)
+        }
+        let distinct = names.enumerated().filter { names.firstIndex(of: $1) == $0 }.map(\.element)
+        let count = distinct.count == 1 ? "one warning" : "\(distinct.count) warnings"
+        try console.result("works; \(count) (\(distinct.joined(separator: ", ")))")
+      } else {
+        let lines = list("broken", broken) + list("warning", noted)
+        try console.result(lines.isEmpty ? "all is well" : lines.joined(separator: "; "))
+      }
     }
     if status != .done { throw Ended(status) }
   }

@@ -23,24 +23,88 @@ struct VehicleExamination {
     self.interruption = interruption
   }
 
-  /// - Parameter withConnection: whether to contact the broker and the controller.
+  /// - Parameters:
+  ///   - withConnection: whether to contact the broker and the controller.
+  ///   - link: whether to look for the vehicle by Bluetooth. `.maybe`: nothing is said of a vehicle that is not heard,
+  ///     because few take links.
   /// - Throws: only interruptions.
   func parts(
-    withConnection: Bool, showing progress: ProgressLine
+    withConnection: Bool, link: LinkWish, showing progress: ProgressLine
   ) throws -> [(Doctor.Area, Examination)] {
     var files = Examination("vehicle")
     examineClock(&files)
-    guard let access = try examineFiles(&files), withConnection else { return [(.vehicle, files)] }
+    guard let access = try examineFiles(&files) else { return [(.vehicle, files)] }
+    var parts = withConnection ? try examineNetwork(access, &files, showing: progress) : []
+    if link != .no {
+      progress.show("looking for \(printable(access.vehicle.name)) by Bluetooth")
+      if let part = try examineLink(access, isWanted: link == .yes) { parts.append((.link, part)) }
+    }
+    return [(.vehicle, files)] + parts
+  }
+
+  enum LinkWish { case no, maybe, yes }
+
+  private func examineNetwork(
+    _ access: RiderAccess, _ files: inout Examination, showing progress: ProgressLine
+  ) throws -> [(Doctor.Area, Examination)] {
     progress.show("connecting to \(access.broker)")
     var broker = Examination("broker")
     var controller = Examination("controller")
-    if try examine(access.broker, &broker) {
+    if let connecting = try examine(access.broker, &broker) {
       progress.show("waiting for the answer of \(printable(access.vehicle.name))")
-      try ask(access, &broker, &controller)
+      let answer = try ask(access, &broker, &controller, isNear: connecting < Self.nearby)
+      if answer.isGiven, !TokenReport(access.token, at: context.seconds).isValid {
+        correct(&files, access.token, lead: answer.lead)
+      }
     } else {
       controller.find("answer", .warning, "not asked: there is no connection to the broker")
     }
-    return [(.vehicle, files), (.broker, broker), (.controller, controller)]
+    return [(.broker, broker), (.controller, controller)]
+  }
+
+  // MARK: - Link
+
+  /// How long the vehicle may take to be heard and connected to, where nobody asked for that.
+  private static let linkPatience = Duration.seconds(3)
+  /// Round trips that are measured. The first ones take longer: the link becomes faster while it is used.
+  private static let roundTrips = 7
+  /// A question that takes longer is worth a warning.
+  private static let slowLink = Duration.milliseconds(500)
+
+  /// - Returns: nil if there is nothing to say.
+  private func examineLink(_ access: RiderAccess, isWanted: Bool) throws -> Examination? {
+    var part = Examination("link")
+    do {
+      guard let radio = try settings.via(.bluetooth).radio, let step = access.vehicle.steps.first?.id else {
+        return nil
+      }
+      let began = Instant.now
+      let patience = isWanted ? settings.patience : min(settings.patience, Self.linkPatience)
+      let client = try RiderClient(
+        access, steps: [step], patience: patience, loop: EventLoop(), via: .bluetooth(radio), interruption: interruption
+      )
+      defer { client.close() }
+      var trips: [Duration] = []
+      for _ in 0..<Self.roundTrips { trips.append(try client.examine(step).roundTrip) }
+      guard let times = client.linkTimes else { return nil }
+      part.find("heard", .good, "with \(radio), after \(milliseconds(began.duration(to: times.heard)))")
+      part.find("connection", .good, "in \(milliseconds(times.heard.duration(to: times.linked)))")
+      // The first one waits for the link.
+      let usual = trips.dropFirst().sorted()[(Self.roundTrips - 1) / 2]
+      let isSlow = usual > Self.slowLink
+      let advice = isSlow ? "; one of the adapters may lack Bluetooth's data length extension" : ""
+      part.find("answer", isSlow ? .warning : .good, "in \(milliseconds(usual))\(advice)")
+    } catch let error as RiderError {
+      if error.isInterruption { throw error }
+      // Without the word of somebody who wants a link, a vehicle that takes none is not worth a word.
+      guard isWanted || part.state != .good else { return nil }
+      part.find("answer", error)
+    } catch let failure as any Failure {
+      if failure.isInterruption { throw failure }
+      guard isWanted else { return nil }
+      part.find("connection", failure)
+    }
+    return part
   }
 
   // MARK: - Files
@@ -60,11 +124,13 @@ struct VehicleExamination {
       return nil
     }
     guard let rider = file.rider else {
+      do { try file.broker.map { try examineCertificates($0, for: nil, &part) } } catch let failure as any Failure {
+        part.find("certificate", failure)
+      }
       part.find("token", .warning, "none: without one nothing moves", "stepctl enroll --output request")
       return nil
     }
-    let secrets = [rider.deviceKey, file.broker?.tls?.identity?.key].compactMap { $0 }
-    for path in secrets where (try? Files.isReadableByOthers(path)) == true {
+    for path in file.privateKeys where (try? Files.isReadableByOthers(path)) == true {
       part.exitStatus = .noPermission
       part.find("keys", .broken, "others can read \(path)", shellCommand("chmod", "600", path))
     }
@@ -78,17 +144,15 @@ struct VehicleExamination {
       try examineCertificates(access.broker, for: access.token, &part)
       return access
     } catch let failure as any Failure {
-      part.find("keys", failure, remedy(for: rider, file.broker?.tls))
+      part.find("keys", failure, remedy(for: file))
       return nil
     }
   }
 
   /// What brings missing files back; nil if none is missing. A new access file brings all but the private keys.
-  private func remedy(for rider: VehicleFile.Rider, _ tls: Broker.TLS?) -> String? {
-    let keys = [rider.deviceKey, tls?.identity?.key].compactMap { $0 }
-    let others = [rider.token, tls?.authority, tls?.identity?.certificate].compactMap { $0 }
-    if !keys.allSatisfy(Files.exists) { return "stepctl enroll --output request" }
-    return others.allSatisfy(Files.exists) ? nil : "stepctl config import FILE"
+  private func remedy(for file: VehicleFile) -> String? {
+    if !file.privateKeys.allSatisfy(Files.exists) { return "stepctl enroll --output request" }
+    return file.accessFiles.allSatisfy(Files.exists) ? nil : "stepctl config import FILE"
   }
 
   private func examine(_ token: Token, _ part: inout Examination) {
@@ -100,7 +164,7 @@ struct VehicleExamination {
   }
 
   /// Whether a token begins later, by this computer's clock.
-  private func isEarly(_ token: Token) -> Bool { context.seconds < token.notBefore }
+  private func isEarly(_ token: Token) -> Bool { token.validity.state(at: context.seconds) == .notYet }
 
   /// - Returns: whether a controller may accept the token. The operator may have changed its key.
   private func examineSignature(
@@ -123,22 +187,23 @@ struct VehicleExamination {
     return true
   }
 
-  private func examineCertificates(_ broker: Broker, for token: Token, _ part: inout Examination) throws {
+  /// - Parameter token: nil if there is no rider.
+  private func examineCertificates(_ broker: Broker, for token: Token?, _ part: inout Examination) throws {
     for file in try broker.tls?.certificateFiles() ?? [] {
       let name = settings.folders.displayed(file.path)
       // The rider's own certificate is renewed with the next token.
       let isOwn = file.path == broker.tls?.identity?.certificate
-      if context.seconds < file.begin {
+      if file.condition(at: context.seconds) == .early {
         part.exitStatus = .configuration
-        part.find(
-          "certificate", .broken,
-          "\(name): not valid before \(dateAndTime(file.begin)): this computer's clock is behind, or the operator's ahead",
-          WallClock.isKept ? nil : "timedatectl set-ntp true")
+        let meaning = Broker.TLS.CertificateFile.meaning(ofEarly: dateAndTime(file.begin))
+        part.find("certificate", .broken, "\(name): \(meaning)", Broker.TLS.CertificateFile.clockRemedy)
         continue
       }
       examine(
-        certificate: name, until: file.end, isEnough: isOwn && file.end >= token.expires,
-        advice: "ask the operator for new access", &part)
+        certificate: name, until: file.end, isEnough: isOwn && token.map { file.end >= $0.expires } == true,
+        advice: isOwn
+          ? "ask the operator for new access" : "the operator has to make the vehicle again, and to give new access",
+        &part)
     }
   }
 
@@ -159,8 +224,13 @@ struct VehicleExamination {
 
   // MARK: - Broker and controller
 
-  /// - Returns: whether a connection is possible.
-  private func examine(_ broker: Broker, _ part: inout Examination) throws -> Bool {
+  /// Nagle's algorithm and delayed acknowledgements together add this, or more, to each small message.
+  private static let leastDelay = Duration.milliseconds(40)
+  /// To a broker that takes longer to connect to, small messages may take that long without them.
+  private static let nearby = Duration.milliseconds(10)
+
+  /// - Returns: how long connecting took; nil if no connection is possible.
+  private func examine(_ broker: Broker, _ part: inout Examination) throws -> Duration? {
     do {
       let found = try BrokerExamination(broker, until: .now + settings.patience, interruption: interruption)
       part.find("name", .good, "\(broker.host) is \(found.address)")
@@ -169,17 +239,35 @@ struct VehicleExamination {
         "encryption", .good, "\(found.version) in \(milliseconds(found.handshake)); it is the correct broker")
       examine(
         certificate: "the broker's", until: found.certificateEnd, advice: "ask the operator to renew it", &part)
-      return part.state != .broken
+      return part.state == .broken ? nil : found.connecting
     } catch let failure as any Failure {
       if interruption.isPending { throw Interrupted() }
       // The error's own hint is to run this command.
       part.exitStatus = failure.exitStatus
       part.find("connection", .broken, failure.description)
-      return false
+      if case .cannotConnect = failure as? MQTTError { examineBrokerFiles(of: broker, &part) }
+      return nil
     }
   }
 
-  private func ask(_ access: RiderAccess, _ broker: inout Examination, _ controller: inout Examination) throws {
+  /// Says which file keeps a broker of this computer from starting. Its configuration is in the vehicle's folder, and
+  /// so is each rider's folder.
+  private func examineBrokerFiles(of broker: Broker, _ part: inout Examination) {
+    guard ["localhost", "127.0.0.1", "::1"].contains(broker.host),
+      let path = try? settings.chosenVehicleFile(context)
+    else { return }
+    let folder = Files.parent(of: path)
+    for place in [folder, "\(folder)/../.."] {
+      guard let obstacle = (try? BrokerFile(reading: "\(place)/mosquitto.conf"))?.obstacle else { continue }
+      return part.find("files", .broken, obstacle.description, obstacle.remedy)
+    }
+  }
+
+  /// - Parameter isNear: whether the broker answers so soon that a delay must have another reason than the way.
+  /// - Returns: whether the controller takes the token, and how far its clock is ahead of this computer's, seconds.
+  private func ask(
+    _ access: RiderAccess, _ broker: inout Examination, _ controller: inout Examination, isNear: Bool
+  ) throws -> (isGiven: Bool, lead: Double?) {
     do {
       let steps = access.vehicle.steps.map(\.id).filter(access.token.steps.contains)
       let client = try RiderClient(
@@ -198,29 +286,55 @@ struct VehicleExamination {
         }
       }
       broker.find("access", .good, "it lets this rider ask and listen")
-      if let step = steps.first { try examine(client, step, &controller) }
+      let lead = try steps.first.flatMap { try examine(client, $0, &controller) }
       let time = longest == .zero ? "" : " in \(milliseconds(longest))"
       controller.find("answer", .good, "\(states.joined(separator: ", "))\(time)")
-      // Nagle's algorithm and delayed acknowledgements together add 40 ms or more to each small message.
-      if longest > .milliseconds(40) {
-        broker.find(
-          "delay", .warning, "small messages wait \(milliseconds(longest)); it may lack `set_tcp_nodelay true`")
+      // A busy computer delays one message, and not each.
+      var shortest = longest
+      for _ in 0..<3 where isNear && shortest > Self.leastDelay {
+        let began = Instant.now
+        _ = try client.status(of: steps[0])
+        shortest = min(shortest, began.duration(to: .now))
       }
+      if isNear, shortest > Self.leastDelay {
+        broker.find(
+          "delay", .warning, "small messages wait \(milliseconds(shortest)); it may lack `set_tcp_nodelay true`")
+      }
+      return (true, lead)
     } catch let error as MQTTError {
       broker.find("access", error)
     } catch let error as RiderError {
       if error.isInterruption { throw error }
       try blame(error, access, &broker, &controller)
     }
+    return (false, nil)
+  }
+
+  /// The controller takes a token that this computer's clock calls invalid. The cause is a clock: it is named first.
+  private func correct(_ part: inout Examination, _ token: Token, lead: Double?) {
+    // The broker has taken the rider's certificate.
+    let mistaken: Set = ["clock", "token", "certificate"]
+    part.findings.removeAll { $0.state != .good && mistaken.contains($0.subject) || $0.subject == "clock" }
+    let distance = lead.map { "\(span(Int64(abs($0).rounded()))) \($0 < 0 ? "ahead of" : "behind") " } ?? "not "
+    let advice = WallClock.isKept ? "; a time service keeps this one, so look at the vehicle's" : ""
+    part.findings.insert(
+      .init(
+        subject: "clock", state: .warning,
+        text: "this computer's is \(distance)the vehicle's, by which the token is valid\(advice)",
+        remedy: WallClock.isKept ? nil : "timedatectl set-ntp true"), at: 0)
+    part.find("token", .good, "\(printable(token.subject)): the vehicle takes it")
   }
 
   /// Which program answers, since when it runs, and what its clock shows.
-  private func examine(_ client: RiderClient, _ step: StepID, _ part: inout Examination) throws {
+  ///
+  /// - Returns: how far its clock is ahead of this computer's, seconds; nil if it does not tell.
+  private func examine(_ client: RiderClient, _ step: StepID, _ part: inout Examination) throws -> Double? {
     let (about, clock, roundTrip) = try client.examine(step)
     let here = WallClock.microseconds / 1000 - Int64(roundTrip.inSeconds * 500)
     let since = "runs since \(dateAndTime((here - clock) / 1000)) (\(span(clock / 1000)))"
     guard let about else {
-      return part.find("program", .good, "\(since); it does not tell its version")
+      part.find("program", .good, "\(since); it does not tell its version")
+      return nil
     }
     part.find("program", .good, "stepd \(about.version), \(since)")
     // The controller read its clock at an unknown moment between question and answer.
@@ -228,7 +342,8 @@ struct VehicleExamination {
     let size = abs(ahead) < 120 ? "\(tenths(abs(ahead))) s" : span(Int64(abs(ahead)))
     let text = "\(size) \(ahead < 0 ? "behind" : "ahead of") this computer's (± \(milliseconds(roundTrip / 2)))"
     guard abs(ahead) - doubt > Self.mostDifference else {
-      return part.find("clock", .good, "the vehicle's: \(text)")
+      part.find("clock", .good, "the vehicle's: \(text)")
+      return ahead
     }
     // A clock under a time service is right, so the vehicle's clock is wrong, and no command on this computer can
     // correct it.
@@ -236,6 +351,7 @@ struct VehicleExamination {
     part.find(
       "clock", .warning, "the vehicle's: \(text); tokens begin and end by the vehicle's\(advice)",
       WallClock.isKept ? nil : "timedatectl set-ntp true")
+    return ahead
   }
 
   /// The largest clock difference that needs no warning, seconds.
@@ -250,12 +366,13 @@ struct VehicleExamination {
       broker.find("access", .good, "it lets this rider in")
       controller.find("answer", .warning, "it takes the token from \(dateAndTime(access.token.notBefore)) on")
     case .refused(let refusal, _) where [.tokenExpired, .tokenNotYetValid].contains(refusal.code):
-      controller.find("answer", error)
       if TokenReport(access.token, at: context.seconds).isValid {
+        controller.exitStatus = error.exitStatus
         controller.find(
-          "clock", .broken, "by this computer's clock the token is valid: the two clocks differ",
+          "clock", .broken, "the vehicle's and this computer's differ: by this computer's the token is valid",
           "timedatectl set-ntp true")
       }
+      controller.find("answer", error)
     default:
       broker.find("access", .good, "it lets this rider in")
       controller.find("answer", error)

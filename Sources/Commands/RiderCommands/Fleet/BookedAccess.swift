@@ -13,7 +13,7 @@ import UserSettings
 /// Fetches a booking's access file, and installs it as `config import` does.
 struct BookedAccess {
   let place: VehicleStore.Place
-  /// The operator's key, if this device did not know the vehicle before.
+  /// The operator's key, if this device knew no vehicle of this operator before.
   let newOperator: Thumbprint?
 
   /// Fetches and imports the file. The server vouches for the operator, because the rider trusts it with the booking.
@@ -28,19 +28,30 @@ struct BookedAccess {
     let identity = try prepared ?? device.identity()
     // A user's name may contain letters that a rider's name must not have; "rider" has none of those.
     let name = getpwuid(geteuid()).flatMap { RiderName(String(cString: $0.pointee.pw_name)) } ?? RiderName("rider")!
-    let text = try client.access(to: booking, for: device.request(name: name, now: client.now, identity: identity).text)
-    let access: AccessFile
-    do throws(ProtocolError) { access = try AccessFile(parsing: text, now: client.now) } catch {
-      throw CommandFailure(.badData, "the access file of \(client.server.host) cannot be used: \(error)")
+    func fetched() throws -> (AccessFile, ImportedVehicle) {
+      // The login is bound to the same key, so a passphrase was already asked for, or is asked for now.
+      let request = try device.request(
+        name: name, now: client.now, identity: identity, unlock: { _, _ in try client.deviceKey() })
+      let text = try client.access(to: booking, for: request.text)
+      let access: AccessFile
+      do throws(ProtocolError) { access = try AccessFile(parsing: text, now: client.now) } catch {
+        throw CommandFailure(.badData, "the access file of \(client.server.host) cannot be used: \(error)")
+      }
+      guard access.token.vehicle == booking.vehicle else {
+        throw CommandFailure(.badData, "the access file of \(client.server.host) is for another vehicle")
+      }
+      return (access, try ImportedVehicle(access, on: device, identity))
     }
-    guard access.token.vehicle == booking.vehicle else {
-      throw CommandFailure(.badData, "the access file of \(client.server.host) is for another vehicle")
+    /// - Parameter attempts: how often another program may have fetched newer access meanwhile.
+    func installed(attempts: Int) throws -> (AccessFile, VehicleStore.Place) {
+      let (access, imported) = try fetched()
+      do { return (access, try VehicleStore(context.folders).install(imported)) } catch StoreError.older
+        where attempts > 1
+      { return try installed(attempts: attempts - 1) }
     }
-    let imported = try ImportedVehicle(access, on: device, identity)
-    let store = VehicleStore(context.folders)
-    place = try store.place(for: imported)
-    try store.install(imported, at: place)
-    newOperator = place.known == nil ? access.operatorKey.thumbprint : nil
+    let (access, place) = try installed(attempts: 4)
+    self.place = place
+    newOperator = place.known == nil && place.sibling == nil ? access.operatorKey.thumbprint : nil
   }
 
   /// The error if the server did what was asked, but the access could not be fetched.
@@ -61,9 +72,8 @@ struct ActiveBooking {
 
   /// Nil if the user named a vehicle, or if none or several are booked now.
   init?(_ settings: Settings, _ context: Context) throws {
-    // A user without an account has no such file, and loses no time here.
-    guard settings.vehicle.value == nil, let folder = try? context.fleetFolder() else { return nil }
-    let active = folder.bookings().filter { $0.isActive(at: context.seconds) }
+    guard settings.vehicle.value == nil else { return nil }
+    let active = context.activeBookings()
     guard let booking = active.first, active.count == 1 else { return nil }
     self.booking = booking
     vehicleFile = try Self.file(of: booking.vehicle, settings)
@@ -73,20 +83,12 @@ struct ActiveBooking {
     try settings.folders.vehicles().first { (try? VehicleFile(reading: $0.path))?.vehicle.uuid == vehicle }?.path
   }
 
-  /// The vehicle's file with valid access. Fetches it if it is missing.
+  /// The vehicle's file. Fetches it, with its access, if this device does not have it.
   func fetched(_ context: Context, _ interruption: Interruption, _ console: Console) throws -> VehicleFile {
-    let known = try vehicleFile.map(VehicleFile.init(reading:))
-    if let known, known.opens(at: context.seconds) { return known }
+    if let vehicleFile { return try VehicleFile(reading: vehicleFile) }
     console.note("fetching the access of the booking \(booking.shortID)")
-    do {
-      return try VehicleFile(
-        reading: BookedAccess(of: booking, from: context.fleet(interruption), context).place.vehicleFile)
-    } catch let error as any Failure {
-      guard let known, !error.isInterruption else { throw error }
-      // This computer's clock may be wrong, and the vehicle's decides.
-      console.note("the access was not fetched: \(printable(error.description))")
-      return known
-    }
+    return try VehicleFile(
+      reading: BookedAccess(of: booking, from: context.fleet(interruption), context).place.vehicleFile)
   }
 }
 
@@ -95,30 +97,16 @@ extension VehicleFile {
   fileprivate var token: Token? { rider.flatMap { try? Token(unverified: KeyFile.token($0.token)) } }
 
   /// Whether there is a token that is valid now.
-  fileprivate func opens(at now: Int64) -> Bool { token.map { $0.notBefore <= now && now < $0.expires } ?? false }
+  fileprivate func opens(at now: Int64) -> Bool { token?.validity.state(at: now) == .now }
+}
 
-  /// How long before a token's end a new one is fetched, seconds.
-  private static let renewal: Int64 = 300
-  /// How long that may take. The rider stands at the step meanwhile.
-  private static let patience = Duration.seconds(2)
-
-  /// This file with newer access, if its access ends soon and came from a fleet's server, and the server answers in
-  /// time with longer access; otherwise nil.
-  func renewed(
-    expires: Int64, _ context: Context, _ interruption: Interruption, _ console: Console
-  ) throws -> VehicleFile? {
-    guard expires - context.seconds < Self.renewal, let folder = try? context.fleetFolder() else { return nil }
-    guard
-      let booking = folder.bookings().first(where: { $0.vehicle == vehicle.uuid && $0.isActive(at: context.seconds) })
-    else { return nil }
-    do {
-      let client = try context.fleet(interruption, deadline: context.clocks.steady() + Self.patience)
-      return try VehicleFile(reading: BookedAccess(of: booking, from: client, context).place.vehicleFile)
-    } catch let error as any Failure where !error.isInterruption {
-      console.detail("the access was not renewed: \(error.description)")
-      return nil
-    }
+extension Context {
+  /// The known bookings that are active now. A user without an account has no file of them, and loses no time here.
+  func activeBookings() -> [Booking] {
+    ((try? fleetFolder())?.bookings() ?? []).filter { $0.isActive(at: seconds) }
   }
+
+  func activeBooking(of vehicle: UUID) -> Booking? { activeBookings().first { $0.vehicle == vehicle } }
 }
 
 extension Settings {
@@ -126,6 +114,14 @@ extension Settings {
   /// of several that can be opened now.
   func chosenVehicleFile(_ context: Context) throws -> String {
     try ActiveBooking(self, context)?.vehicleFile ?? usableVehicleFile(at: context.seconds)
+  }
+
+  /// The same vehicle's file. Fetches that of the active booking, with its access, if this device does not have it.
+  func chosenVehicleFile(
+    _ context: Context, _ interruption: Interruption, _ console: Console
+  ) throws -> VehicleFile {
+    try ActiveBooking(self, context)?.fetched(context, interruption, console)
+      ?? VehicleFile(reading: usableVehicleFile(at: context.seconds))
   }
 
   /// The file to use if no booking is active.

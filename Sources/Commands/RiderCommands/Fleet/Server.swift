@@ -48,24 +48,28 @@ package struct ServerOptions: ParsableArguments {
     of server: FleetAddress, _ context: Context, _ interruption: Interruption, _ input: InputOptions
   ) throws -> String? {
     let limit = Duration.seconds(30)
+    let host: String
     do {
       _ = try context.transport(nil, interruption).send(HTTPRequest(.get, server.url("/healthz")), within: limit)
       return nil
-    } catch HTTPError.unknownAuthority(let host) {
-      let chain = try context.transport(nil, interruption).presentedCertificates(by: server.url("/"), within: limit)
-      guard let authority = chain.last, let fingerprint = Self.fingerprint(ofPEM: authority) else {
-        throw HTTPError.unknownAuthority(host: host)
-      }
-      let console = Console(context)
-      console.note("this computer does not know the authority that issued the certificate of \(host):")
-      for line in fingerprint { console.note("  \(line)") }
-      console.note("The operator of the server can tell you whether this is right; `stepfleet init` prints it.")
-      guard context.input.isTerminal, !input.noInput else { throw HTTPError.unknownAuthority(host: host) }
-      guard try input.questions(context, interruption).confirm("Trust it?", suggestion: false) else {
-        throw CommandFailure(.failure, "not trusted; nothing was changed")
-      }
-      return authority
+    } catch {
+      // Swift 6.2 may release the error twice where a pattern of `catch` passes others on.
+      guard case .unknownAuthority(let name) = error else { throw error }
+      host = name
     }
+    let chain = try context.transport(nil, interruption).presentedCertificates(by: server.url("/"), within: limit)
+    guard let authority = chain.last, let fingerprint = Self.fingerprint(ofPEM: authority) else {
+      throw HTTPError.unknownAuthority(host: host)
+    }
+    let console = Console(context)
+    console.note("this computer does not know the authority that issued the certificate of \(host):")
+    for line in fingerprint { console.note("  \(line)") }
+    console.note("The operator of the server can tell you whether this is right; `stepfleet init` prints it.")
+    guard context.input.isTerminal, !input.noInput else { throw HTTPError.unknownAuthority(host: host) }
+    guard try input.questions(context, interruption).confirm("Trust it?", suggestion: false) else {
+      throw CommandFailure(.failure, "not trusted; nothing was changed")
+    }
+    return authority
   }
 
   /// SHA-256 of the certificate, as openssl and `stepfleet init` print it, in two lines to fit 80 columns.
@@ -118,6 +122,9 @@ extension InputOptions {
     return try questions(context, interruption).confirm(question, suggestion: suggestion)
   }
 
+  /// Whether somebody can be asked, again if necessary.
+  func canAsk(_ context: Context) -> Bool { !noInput && context.input.isTerminal }
+
   /// An address and its password. Asks for the password.
   ///
   /// - Parameter isNew: true asks for a new password twice on a terminal.
@@ -128,24 +135,39 @@ extension InputOptions {
     return .init(email: email, password: try secret("password", question, isNew: isNew, context, interruption))
   }
 
-  /// - Parameter kind: the name of the value.
+  /// Asks for a secret, on a terminal until it is good: the next line that is typed must not go to the shell.
+  ///
+  /// - Parameters:
+  ///   - kind: the name of the value.
+  ///   - isNew: whether its length is checked.
+  ///   - isRepeated: whether a new one is typed twice on a terminal.
   func secret(
-    _ kind: String, _ question: String, isNew: Bool, _ context: Context, _ interruption: Interruption
+    _ kind: String, _ question: String, isNew: Bool, isRepeated: Bool = true, _ context: Context,
+    _ interruption: Interruption
   ) throws -> String {
     let questions = questions(context, interruption)
-    let secret = try questions.askSecret("\(question): ")
-    guard !secret.isEmpty else { throw CommandFailure(.usage, "an empty \(kind)") }
-    if isNew {
-      guard (8...256).contains(secret.utf8.count) else {
-        throw CommandFailure(.usage, "a \(kind) has 8 to 256 bytes")
+    while true {
+      let secret = try questions.askSecret("\(question): ")
+      let fault: String
+      if secret.isEmpty {
+        fault = "an empty \(kind)"
+      } else if isNew, let wrong = Self.fault(kind, of: secret.utf8.count) {
+        fault = wrong
+      } else if isNew, isRepeated, context.input.isTerminal, try questions.askSecret("again: ") != secret {
+        fault = "these are two different \(kind)s"
+      } else {
+        return secret
       }
-      if context.input.isTerminal {
-        guard try questions.askSecret("again: ") == secret else {
-          throw CommandFailure(.usage, "these are two different \(kind)s; nothing was changed")
-        }
-      }
+      guard canAsk(context) else { throw CommandFailure(.usage, fault) }
+      Console(context).note(fault)
     }
-    return secret
+  }
+
+  /// What is wrong with a new secret of so many bytes; nil if nothing is.
+  ///
+  /// - Parameter kind: the name of the value.
+  static func fault(_ kind: String, of length: Int) -> String? {
+    (8...256).contains(length) ? nil : "a \(kind) has 8 to 256 bytes"
   }
 }
 
@@ -169,7 +191,7 @@ struct TermsOptions: ParsableArguments {
 
 extension FleetClient.Terms {
   /// The text that people read before they accept.
-  fileprivate func show(_ console: Console) {
+  func show(_ console: Console) {
     for line in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
       console.note(printable(String(line)))
     }

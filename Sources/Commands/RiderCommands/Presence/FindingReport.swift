@@ -71,10 +71,14 @@ struct FindingReport {
   }
 
   /// Advice for a rider when the beacons are not conclusive.
-  static func advice(_ vehicle: Vehicle, _ location: Location, _ radio: RadioSpec) -> String {
+  ///
+  /// - Parameter side: the side that the rider asked for; nil for either.
+  static func advice(
+    _ vehicle: Vehicle, _ location: Location, _ radio: RadioSpec, to side: Side? = nil
+  ) -> String {
     let report = LocationReport(vehicle: vehicle, location: location)
     if let shortage = report.shortage(with: radio) { return shortage }
-    let advice = Advice(report)
+    let advice = Advice(report, to: side)
     return (advice == .listen ? .findVehicle : advice).sentence(naming: printable(vehicle.name))
   }
 }

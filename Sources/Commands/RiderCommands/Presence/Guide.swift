@@ -14,7 +14,7 @@ final class Guide {
   private let vehicle: Vehicle
   private let console: Console
   private let hasLines: Bool
-  /// How long the radio listens, seconds; nil if nobody waits, as with a recording.
+  /// How long the radio listens, seconds; nil if nobody waits for it, as with a recording that is read at once.
   private let limit: Double?
   /// What the rider should do, for each method that searches.
   private var parts: [ProofMethod: String] = [:]
@@ -22,13 +22,13 @@ final class Guide {
   private var said: String?
 
   /// - Parameters:
-  ///   - radio: the radio that listens; nil for none.
+  ///   - limit: how long the radio listens, seconds; nil if nobody waits for it.
   ///   - hasLines: whether to print lines if there is no terminal.
-  init(_ vehicle: Vehicle, _ radio: RadioSpec?, limit: Double?, _ console: Console, hasLines: Bool) {
+  init(_ vehicle: Vehicle, limit: Double?, _ console: Console, hasLines: Bool) {
     self.vehicle = vehicle
     self.console = console
     self.hasLines = hasLines
-    self.limit = radio.map(\.isReplay) == false ? limit : nil
+    self.limit = limit
   }
 
   func show(_ method: ProofMethod, _ event: SearchEvent, side: Side? = nil) {
@@ -124,12 +124,7 @@ extension LocationReport {
     let reading = location.facing.flatMap(location.reading)
     let distance = reading?.distance.map { " \(tenths($0.metres)) m" } ?? ""
     let place = reading.map { "\($0.step.id)\(distance): " } ?? ""
-    let sentence =
-      if let side, let facing = location.facing, facing.side != side {
-        "go to the \(side.rawValue) side"
-      } else {
-        Advice(self).sentence(naming: printable(vehicle.name))
-      }
+    let sentence = Advice(self, to: side).sentence(naming: printable(vehicle.name))
     return .init(place + sentence, key: sentence)
   }
 }

@@ -88,29 +88,32 @@ struct PresenceRequest: Equatable {
   func leadingOn(_ error: RadioError) -> any Failure {
     if case .file = error { return error }
     guard [.unavailable, .noPermission].contains(error.exitStatus), !error.isInterruption else { return error }
-    let ways = "without a radio, the tag or the code on the step may do: --by nfc, or --by qr --qr FILE"
+    let ways = "without a radio, the tag or the code on the step may do: --by nfc, or --by qr"
     return CommandFailure(error.exitStatus, error.description, hint: error.hint.map { "\($0); \(ways)" } ?? ways)
   }
 
   /// The searches that the user chose, or all searches that are possible with the named devices.
   ///
   /// - Parameters:
+  ///   - speed: how many times faster than its own time a recording is played; nil for as fast as it can be read.
   ///   - recording: the path of a new file that keeps what the radio hears.
   ///   - trace: receives what the devices hear and say; nil for no trace.
   func searches(
-    _ vehicle: Vehicle, _ settings: Settings, recording: String? = nil, trace: Trace? = nil
+    _ vehicle: Vehicle, _ settings: Settings, speed: Double? = nil, recording: String? = nil, trace: Trace? = nil
   ) throws -> [any StepSearch] {
     func beacons() throws -> any StepSearch {
       BeaconSearch(
         vehicle, radio: try settings.radioSpec(), limit: settings.timeout.value, goesOnAtStep: true,
-        recording: recording, trace: trace)
+        speed: speed, recording: recording, trace: trace)
     }
     func tag() throws -> any StepSearch {
       TagSearch(vehicle, reader: try settings.reader(), limit: settings.timeout.value, trace: trace)
     }
     func code() throws -> any StepSearch {
-      guard let source = qr else {
-        throw CommandFailure(.usage, "--by qr needs --qr, which says where to look: a picture, - or a camera")
+      guard let source = qr ?? CodeSource.cameras().first else {
+        throw CommandFailure(
+          .unavailable, "there is no camera to look for a code with",
+          hint: "plug one in, or give a picture of the code: --qr FILE")
       }
       return CodeSearch(vehicle, source: source, patience: settings.patience, trace: trace)
     }

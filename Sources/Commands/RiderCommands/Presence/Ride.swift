@@ -10,7 +10,7 @@ import SystemIO
 import Terminal
 
 /// Shows a rider's way to a step, in a line that changes, in lines, or in a picture with keys; then the chain from the
-/// proof to the step.
+/// proof to the step. On a terminal a key stops the steps at any time.
 final class Ride {
   /// The way to a step, as far as the rider has said and set it.
   struct Way {
@@ -21,12 +21,19 @@ final class Ride {
     var side: Side?
     /// The radio that listens; nil for none.
     let radio: RadioSpec?
+    /// How many times faster than its own time a recording is played; nil for as fast as it can be read.
+    let speed: Double?
     /// How long the radio listens, seconds; nil for no limit.
     let limit: Double?
     /// The radio that calls the vehicle, if it is another one.
     var calling: RadioSpec?
     /// How long to keep asking while something approaches the step.
     var wait = Duration.zero
+    /// How to get to the vehicle.
+    var via = Via.network
+
+    /// Whether the radio is a recording that is read at once.
+    fileprivate var isReplay: Bool { radio?.isReplay == true && speed == nil }
   }
 
   private let way: Way
@@ -34,10 +41,25 @@ final class Ride {
   private let console: Console
   private let guide: Guide
   private let view: LiveView?
+  /// The keys of a terminal without the picture.
+  private var keyboard: Keyboard?
+  private var keys: Registration?
   private var approach: ApproachRunner?
+  /// How the steps stand, for the picture; nil without one, and where nobody can ask the vehicle.
+  private var watch: StepWatch?
+  /// Where this device's last command sends its step, while that is under way.
+  private var sent: (step: StepID, target: Command.Move.Target)?
+  /// Whether the rider has stopped a command.
+  private var hasStopped = false
+  /// Counts the pictures of a motion.
+  private var moment = 0
+  private var nextMoment: Registration?
   /// The links between the proof and the command. They are prepared when the vehicle is asked, because the command must
   /// not wait for them later.
   private var links: [(label: String, text: String)] = []
+  private weak var client: RiderClient?
+  /// How the vehicle's last answer came.
+  private(set) var path = RiderClient.Path.network
   /// How and at which step the rider was found. Before that, the only method that searches, if there is only one.
   private var found: (step: StepID?, method: ProofMethod?)
   /// What the picture says instead of the advice, and until when, on the radio's clock.
@@ -47,7 +69,8 @@ final class Ride {
   /// - Parameter view: draws the picture; nil for lines.
   init(_ way: Way, _ context: Context, _ console: Console, _ view: LiveView?) {
     (self.way, self.context, self.console, self.view) = (way, context, console, view)
-    guide = Guide(way.vehicle, way.radio, limit: way.limit, console, hasLines: true)
+    let isAwaited = way.radio != nil && !way.isReplay
+    guide = Guide(way.vehicle, limit: isAwaited ? way.limit : nil, console, hasLines: true)
   }
 
   /// Searches for the step, and sends the command that the rider wants.
@@ -68,15 +91,23 @@ final class Ride {
     let asksFirst = token?.isValid == false
     if let token, asksFirst { tell("token", token.line) }
     let goal = Approach.Goal(
-      way.vehicle, side: way.side, isReplay: way.radio?.isReplay == true, asksFirst: asksFirst, goesOn: goesOn,
-      calling: way.calling ?? way.radio, wait: way.wait)
-    // A trace would be written over the picture.
+      way.vehicle, side: way.side, isReplay: way.isReplay, asksFirst: asksFirst,
+      goesOn: goesOn, calling: way.calling ?? way.radio, wait: way.wait)
+    // A trace would be written over the picture, and so would details.
     let trace = view == nil ? console.trace : nil
+    let detail = { [view, console] (line: String) in if view == nil { console.detail(line) } }
+    // A stop may be for a step that the rider does not want to move.
+    let steps = way.vehicle.steps.map(\.id)
+    func client(_ access: RiderAccess, on loop: EventLoop) throws -> RiderClient {
+      try RiderClient(
+        access, steps: steps, patience: patience, loop: loop, via: way.via, preparation: preparation, detail: detail,
+        trace: trace)
+    }
     let approach = try ApproachRunner(goal, searches) { [unowned self] loop in
       let access = try access ?? rider()
-      let client = try RiderClient(
-        access, steps: goal.steps, patience: patience, loop: loop, preparation: preparation, detail: console.detail,
-        trace: trace)
+      let client = try watch?.lend() ?? client(access, on: loop)
+      try watch?.ask(client, about: steps.filter { !goal.steps.contains($0) })
+      self.client = client
       links = [("broker", "\(access.broker), TLS")]
       let token = token ?? TokenReport(access.token, at: context.seconds)
       if !asksFirst { links.insert(("token", token.line), at: 0) }
@@ -84,15 +115,51 @@ final class Ride {
     }
     self.approach = approach
     defer { approach.close() }
-    let keyboard = try view?.takeKeys().map { descriptor in
-      try approach.loop.watch(descriptor) { [unowned self] in for key in view?.keys ?? [] { try press(key) } }
+    // The picture knows the steps if the rider may ask the vehicle.
+    if view != nil, let access = try? access ?? rider() {
+      watch = StepWatch(steps, on: approach.loop) {
+        try client(access, on: approach.loop)
+      } tell: { [unowned self] in
+        try draw()
+      }
+      if target == nil { watch?.start() }
     }
+    defer { watch?.close() }
+    keys = try takeKeys(on: approach.loop)
     defer {
-      keyboard?.cancel()
+      keys?.cancel()
+      keyboard = nil
+      nextMoment?.cancel()
       guide.clear()
       view?.close()
     }
-    return try approach.run(target, until: interruption) { [unowned self] event in try show(event) }
+    let ending = try approach.run(target, until: interruption) { [unowned self] event in try show(event) }
+    if !goesOn, case .moved = ending { try linger(interruption) }
+    return ending
+  }
+
+  /// Takes the terminal's keys, in the picture and without it: stopping must not need another command.
+  private func takeKeys(on loop: EventLoop) throws -> Registration? {
+    if let view {
+      return try view.takeKeys().map { descriptor in
+        try loop.watch(descriptor) { [unowned self] in for key in view.keys { try press(key) } }
+      }
+    }
+    keyboard = Keyboard(context.streams.input)
+    guard let descriptor = keyboard?.number else { return nil }
+    // What was typed before was not meant for this command.
+    context.streams.input.discardTyped()
+    return try loop.watch(descriptor) { [unowned self] in
+      guard let pressed = keyboard?.pressed() else { return keys?.cancel() ?? () }
+      for key in pressed where Self.stopKeys.contains(key) { try press(key) }
+    }
+  }
+
+  /// The picture stays for a moment, so that the rider sees the step where it is.
+  private func linger(_ interruption: Interruption) throws {
+    guard view != nil, last != nil else { return }
+    try draw()
+    _ = try waitReadable([interruption.number], until: .now + .seconds(1))
   }
 
   /// The failure that ended the ride, with details for programs: the step, the method that found the rider, the
@@ -105,7 +172,7 @@ final class Ride {
     if let step = found.step, !details.contains(where: { $0.name == "step" }) {
       details.insert(.init("step", .string(step.description)), at: 0)
     }
-    let mayHaveMoved = (failure as? RiderError)?.mayHaveMoved ?? false
+    let mayHaveMoved = (failure as? RiderError)?.mayHaveMoved == true || hasStopped
     details.append(.init("may_have_moved", .bool(mayHaveMoved)))
     if !details.contains(where: { $0.name == "method" }) {
       details.append(.init("method", found.method.map { .string($0.rawValue) } ?? .null))
@@ -118,6 +185,7 @@ final class Ride {
   // MARK: - What happens
 
   private func show(_ event: Approach.Event) throws {
+    if let client { path = client.path }
     switch event {
     case .search(let method, .ended(let result)):
       if let view { view.note(guide.sentence(on: method, result)) } else { guide.show(method, .ended(result)) }
@@ -130,22 +198,45 @@ final class Ride {
       }
     case .asks(let sighting): view == nil ? guide.show(asking: sighting) : say(guide.sentence(asking: sighting))
     case .lacks(let sighting, let shortfall):
-      view == nil ? guide.show(shortfall, of: sighting) : say(shortfall.sentence(of: sighting))
+      if view == nil {
+        guide.show(shortfall, of: sighting)
+      } else if shortfall != .otherSide {
+        // The advice says where to go.
+        say(shortfall.sentence(of: sighting))
+      }
     case .sighted(let sighting, let target, let isAgain): start(sighting, target, isAgain: isAgain)
     case .commanded(let step, let target):
+      sent = (step, target)
       tell("command", "\(target.rawValue) \(step), encrypted, good for \(StepRequest.deadline / 1000) s")
     case .waits(let step, let refusal, let isNew): try show(refusal, at: step, isNew: isNew)
     case .moving(let step):
       console.progress.clear()
       tell("answer", "moving")
+      if view == nil, keyboard != nil { console.progress.show("press s or the space bar to stop the step") }
       say("the \(step) step is moving", for: .infinity)
+    case .stops:
+      hasStopped = sent != nil
+      console.progress.clear()
+      tell("command", "stop, encrypted")
+      say("stopping", for: .infinity)
+    case .stopped(let statements):
+      ends()
+      for statement in statements { tell("answer", "\(statement.step): \(statement.position.state)") }
+      let rests = statements.map { "\($0.step) \(StepState($0).word)" }.joined(separator: ", ")
+      say("stopped: \(rests)", for: 5)
     case .done(let statement):
+      ends()
+      console.progress.clear()
       tell("answer", statement.position.state)
       say("the \(statement.step) step is \(statement.position.state)", for: 5)
     case .failed(let error):
+      ends()
+      console.progress.clear()
       tell("answer", error.description)
       say(error.description, for: 5)
-    case .notConnected(let failure): say(failure.description, for: 5)
+    case .notConnected(let failure):
+      ends()
+      say(failure.description, for: 5)
     case .accepts(let policy): console.detail("the vehicle accepts \(policy.summary)")
     case .calling(let radio): tell("call", "calling the vehicle with \(radio), because it listens for you")
     case .cannotCall(let error): tell("call", "the vehicle cannot hear you: \(error)")
@@ -171,7 +262,7 @@ final class Ride {
       console.progress.clear()
       tell("traffic", text)
     } else if view == nil {
-      console.progress.show(console.link("traffic", text))
+      console.progress.show(console.labelled("traffic", text))
     }
     say(text, for: .infinity)
   }
@@ -182,24 +273,38 @@ final class Ride {
     // The chain has already been shown.
     if isAgain { return }
     tell("proof", sighting.summary)
-    for link in links { tell(link.label, link.text) }
+    for link in links {
+      let isReplaced = link.label == "broker" && path == .bluetooth
+      isReplaced ? tell("link", "Bluetooth, straight to the vehicle") : tell(link.label, link.text)
+    }
     say("\(target.rawValue) \(sighting.step.id)", for: .infinity)
   }
 
   /// Shows a link of the chain. With a picture, it appears below the picture when that has gone.
   private func tell(_ label: String, _ text: String) {
-    if let view { view.note(console.link(label, text)) } else { console.note(label, text) }
+    if let view { view.note(console.labelled(label, text)) } else { console.note(label, text) }
   }
 
   // MARK: - The picture
 
   private func say(_ text: String, for seconds: Double = 0.1) { news = (text, (last?.location.time ?? 0) + seconds) }
 
+  /// After a command or a stop, the connection is closed. A picture that goes on connects again to see the steps.
+  private func ends() {
+    sent = nil
+    guard let watch, let approach else { return }
+    approach.loop.schedule(at: .now) { watch.start() }
+  }
+
+  /// As large as a key can be, and the letter that the picture names.
+  private static let stopKeys: Set<Character> = ["s", "S", " "]
+
   private func press(_ key: Character) throws {
     switch key {
     case "o", "O": try approach?.want(.open)
     case "c", "C": try approach?.want(.close)
     case "q", "Q": try approach?.quit()
+    case _ where Self.stopKeys.contains(key): try approach?.stop()
     default: return
     }
     try draw()
@@ -207,20 +312,40 @@ final class Ride {
 
   private func draw() throws {
     guard let view, let last else { return }
-    var wish = ""
+    var wish: String?
     if let target = approach?.pending {
       let left =
         way.limit.map { limit in
           let left = BeaconSearch.end(of: limit, last.location) - last.location.time
           return ", \(max(0, Int(left.rounded(.up)))) s left"
         } ?? ""
-      wish = "\(target.rawValue)s when you are there\(left)   "
+      wish = "\(target.rawValue)s when you are there\(left)"
     }
-    let keys = view.hasKeys ? "\(wish)o open   c close   q quit" : nil
+    let keys = view.hasKeys ? ApproachFrame.Keys(wish: wish) : nil
+    let steps = drawnSteps
     try view.show(last: [last.line]) { size in
       ApproachFrame(
-        last, news: news?.text, keys: keys, size: size, glyphs: view.glyphs, style: console.styled
+        last, to: way.side, steps: steps, news: news?.text, keys: keys, size: size, glyphs: view.glyphs,
+        style: console.styled
       ).lines
+    }
+    if steps?.areSliding == true, nextMoment == nil { animate() }
+  }
+
+  private var drawnSteps: DrawnSteps? {
+    guard let watch else { return nil }
+    let states = way.vehicle.steps.map { step in
+      (step.id, StepState(watch.statements[step.id], wish: sent.flatMap { $0.step == step.id ? $0.target : nil }))
+    }
+    return DrawnSteps(states: Dictionary(uniqueKeysWithValues: states), moment: moment)
+  }
+
+  /// A motion is seen moving, also between two decisions of the radio.
+  private func animate() {
+    guard let approach else { return }
+    nextMoment = approach.loop.schedule(at: .now + .milliseconds(150)) { [unowned self] in
+      (moment, nextMoment) = (moment + 1, nil)
+      try draw()
     }
   }
 }

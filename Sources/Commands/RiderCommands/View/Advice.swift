@@ -1,5 +1,6 @@
 import Domain
 import Ranging
+import StepProtocol
 import Terminal
 
 /// What the rider should do next.
@@ -8,6 +9,8 @@ enum Advice: Equatable {
   case findVehicle
   case takeInHand
   case comeCloser(Side?)
+  /// The rider faces another step than the one that they asked for.
+  case goTo(Side)
   case holdInFront(Side)
   case helpRadio
   case removeBeacon(StepID)
@@ -23,7 +26,8 @@ enum Advice: Equatable {
   /// Below this distance in metres, distance is not the reason why the rider is not located.
   private static let reach = RangingModel.reach
 
-  init(_ report: LocationReport) {
+  /// - Parameter side: the side that the rider asked for; nil for either.
+  init(_ report: LocationReport, to side: Side? = nil) {
     let location = report.location
     if location.missing == .unlevelled, let unlevelled = location.readings.first(where: \.isUnlevelled) {
       self = .unlevelled(unlevelled.step.id)
@@ -37,6 +41,10 @@ enum Advice: Equatable {
     }
     if let contested = heard.first(where: \.isContested) {
       self = .removeBeacon(contested.step.id)
+      return
+    }
+    if let side, let facing = location.facing, facing.side != side {
+      self = .goTo(side)
       return
     }
     let reading = location.facing.flatMap(location.reading) ?? nearest
@@ -60,20 +68,27 @@ enum Advice: Equatable {
 
   private static func metres(_ reading: Location.Reading) -> Double { reading.distance?.metres ?? .infinity }
 
-  func sentence(naming vehicle: String) -> String {
+  /// - Parameter key: the key that moves the step, where there are keys.
+  func sentence(naming vehicle: String, pressing key: Command.Move.Target? = nil) -> String {
     switch self {
     case .listen: "listening for \(vehicle)"
     case .findVehicle: "no beacon of \(vehicle) is heard"
     case .takeInHand: "take it out of your pocket"
     case .comeCloser(let side?): "come closer on the \(side.rawValue) side"
     case .comeCloser(nil): "come closer to one step"
-    case .holdInFront(let side): "go up to the \(side.rawValue) step and hold the phone in front of you"
+    case .goTo(let side): "go to the \(side.rawValue) side"
+    case .holdInFront(let side): "go up to the \(side.rawValue) step and hold the device in front of you"
     case .helpRadio: "come closer, take it out of your pocket, or touch the tag"
     case .removeBeacon(let id): "two beacons send as the \(id) step: remove one"
     case .unlevelled(let id): "the \(id) step's beacon has no known strength: touch the tag"
     case .faceOneStep: "stand in front of one step"
     case .faceStep(let side): "stand in front of the \(side.rawValue) step"
-    case .open(let side): "ready: stepctl open --side \(side.rawValue)"
+    case .open(let side):
+      switch key {
+      case .open: "ready: press o to open"
+      case .close: "ready: press c to close"
+      case nil: "ready: stepctl open --side \(side.rawValue)"
+      }
     }
   }
 

@@ -1,6 +1,7 @@
 import CommandParts
 import Domain
 import Ranging
+import StepProtocol
 import Terminal
 
 /// A decision, drawn for a rider who walks up to the vehicle.
@@ -15,21 +16,36 @@ import Terminal
 /// Color never carries information alone. If there is little room, the picture is left out first, and the advice last.
 struct ApproachFrame {
   private let report: LocationReport
+  private let side: Side?
+  private let steps: DrawnSteps?
   private let size: Screen.Size
   private let glyphs: Glyphs
   private let style: (String, Console.Style) -> String
   private let news: String?
-  private let keys: String?
+  private let keys: Keys?
+
+  /// What the keys do, and what the rider has chosen with them.
+  struct Keys {
+    /// As short as they can be: they have room in 40 columns.
+    static let all = "o open   c close   s stop   q quit"
+    /// What happens as soon as the rider is there: `opens when you are there, 7 s left`; nil for nothing.
+    var wish: String?
+  }
 
   /// - Parameters:
+  ///   - side: the side that the rider asked for; nil for either.
+  ///   - steps: how the steps stand; nil where nobody can ask the vehicle.
   ///   - news: replaces the advice.
-  ///   - keys: what the keys do; nil if there are none.
+  ///   - keys: nil if there are none.
   ///   - style: adds the attributes of a style to a text, if they are wanted.
   init(
-    _ report: LocationReport, news: String? = nil, keys: String? = nil, size: Screen.Size, glyphs: Glyphs,
+    _ report: LocationReport, to side: Side? = nil, steps: DrawnSteps? = nil, news: String? = nil, keys: Keys? = nil,
+    size: Screen.Size, glyphs: Glyphs,
     style: @escaping (String, Console.Style) -> String
   ) {
     self.report = report
+    self.side = side
+    self.steps = steps
     self.news = news
     self.keys = keys
     self.size = size
@@ -44,14 +60,14 @@ struct ApproachFrame {
   /// At most as many lines as there are rows, each shorter than a row.
   var lines: [String] {
     let steps = stepLines
-    // With so little room that nothing else is shown, the keys are useless.
-    let keys = size.rows - steps.count > 3 ? self.keys.map { [indented(style(text($0), .dim))] } ?? [] : []
+    let keys = keyLines(atMost: size.rows - steps.count - 3)
     let spare = size.rows - steps.count - keys.count - 3
     if spare < 0 { return ((spare == -1 ? steps : []) + [confidence, advice]).suffix(size.rows) }
 
     // If there is little room, the picture has no empty lines around it.
     let picture = VehiclePicture(
-      location, rows: spare < VehiclePicture.leastRows + 5 ? spare : spare - 3, columns: width, glyphs: glyphs)
+      location, steps: self.steps, rows: spare < VehiclePicture.leastRows + 5 ? spare : spare - 3, columns: width,
+      glyphs: glyphs)
     let used = picture?.rows ?? 0
     var gaps = spare - used
     func gap() -> [String] {
@@ -75,18 +91,20 @@ struct ApproachFrame {
   /// A line for each step, with as many columns as fit.
   private var stepLines: [String] {
     let name = min(location.readings.map { $0.step.id.description.count }.max() ?? 0, max(5, width - 35))
+    let state = steps == nil ? 0 : 7
     // From left to right. The column with the highest rank is left out first.
     let columns: [(rank: Int, width: Int, isNumber: Bool, text: (Location.Reading) -> String)] = [
       (0, 1, false, { String(report.mark(of: $0)) }),
       (0, name, false, { text($0.step.id.description, in: name) }),
-      (1, 9, false, { $0.zone.column }),
-      (2, 7, true, { $0.distance.map { "\(tenths($0.metres)) m" } ?? "-" }),
-      (4, 15, false, { $0.distance.map { "(\(tenths($0.low)) to \(tenths($0.high)) m)" } ?? "" }),
-      (6, 8, true, { $0.rssi.map { "\($0) dBm" } ?? "-" }),
-      (5, 11, true, { "\($0.packets) packets" }),
-      (3, 11, true, { $0.age.map { "\(tenths($0)) s ago" } ?? "not heard" }),
-    ]
-    let shown = (0...6).last { rank in
+      (1, state, false, { steps?[$0.step.id].word ?? "" }),
+      (2, 9, false, { $0.zone.column }),
+      (3, 7, true, { $0.distance.map { "\(tenths($0.metres)) m" } ?? "-" }),
+      (5, 15, false, { $0.distance.map { "(\(tenths($0.low)) to \(tenths($0.high)) m)" } ?? "" }),
+      (7, 8, true, { $0.rssi.map { "\($0) dBm" } ?? "-" }),
+      (6, 11, true, { "\($0.packets) packets" }),
+      (4, 11, true, { $0.age.map { "\(tenths($0)) s ago" } ?? "not heard" }),
+    ].filter { $0.width > 0 }
+    let shown = (0...7).last { rank in
       columns.filter { $0.rank <= rank }.map { $0.width + 1 }.reduce(-1, +) <= width
     }
     return location.readings.map { reading in
@@ -96,6 +114,16 @@ struct ApproachFrame {
       if reading.step == location.facing { return indented(style(kept, location.isLocated ? .good : .strong)) }
       return indented(reading.packets == 0 ? style(kept, .dim) : kept)
     }
+  }
+
+  /// With so little room that nothing else is shown, the keys are useless.
+  private func keyLines(atMost most: Int) -> [String] {
+    guard let keys, most > 0 else { return [] }
+    let wish = keys.wish ?? ""
+    let line = wish.isEmpty ? Keys.all : "\(Keys.all)   \(wish)"
+    // The keys are never cut for the sake of what they chose.
+    let lines = line.columns <= width || wish.isEmpty || most < 2 ? [line] : [wish, Keys.all]
+    return lines.map { indented(style(text($0), .dim)) }
   }
 
   private var confidence: String {
@@ -109,10 +137,12 @@ struct ApproachFrame {
 
   private var advice: String {
     if let news { return indented(style(text("\(glyphs.arrow) \(news)"), .strong)) }
-    let advice = Advice(report)
+    let advice = Advice(report, to: side)
     let room = width - glyphs.arrow.columns - 1
     let name = text(report.vehicle.name, in: max(1, room - advice.sentence(naming: "").columns))
-    return indented(style(text("\(glyphs.arrow) \(advice.sentence(naming: name))"), advice.style))
+    let isOut = location.facing.map { steps?[$0.id] == .extended } ?? false
+    let key = keys.map { _ in isOut ? Command.Move.Target.close : .open }
+    return indented(style(text("\(glyphs.arrow) \(advice.sentence(naming: name, pressing: key))"), advice.style))
   }
 
   // MARK: - Text

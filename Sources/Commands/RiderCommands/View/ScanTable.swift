@@ -40,23 +40,25 @@ struct ScanTable {
 
   private var beacons: [Beacon] = []
 
-  /// How many frames came from beacons, and how many other advertisements were heard.
+  /// How many iBeacon frames were heard, and how many advertisements without one.
   private(set) var frames = 0
   private(set) var others = 0
 
   /// - Parameter time: seconds on the radio's clock since it was opened.
   mutating func hear(_ advertisement: Advertisement, at time: Double) {
-    guard let frame = advertisement.iBeacon else {
-      others += 1
-      return
-    }
+    let found = advertisement.iBeacons
+    if found.isEmpty { others += 1 }
+    for frame in found { hear(frame, of: advertisement, at: time) }
+  }
+
+  private mutating func hear(_ frame: IBeacon, of advertisement: Advertisement, at time: Double) {
     frames += 1
     let index = place(of: frame, from: advertisement.address) ?? add(Beacon(frame, advertisement, at: time))
     beacons[index].frame = frame
     beacons[index].address = advertisement.address
     beacons[index].rssi = advertisement.rssi ?? beacons[index].rssi
     beacons[index].history.hear(rssi: advertisement.rssi, at: time)
-    beacons[index].locator.hear(frame, rssi: advertisement.rssi, at: time)
+    beacons[index].locator.hear(frame, from: advertisement.address, rssi: advertisement.rssi, at: time)
     beacons[index].last = time
   }
 

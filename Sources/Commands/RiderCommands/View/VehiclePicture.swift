@@ -8,12 +8,15 @@ import Terminal
 ///
 /// Each step has a scale beside it, logarithmic like radio levels. The rider stands on the scale of the step that they
 /// face. While the rider faces no step, a question mark stands on both scales.
+///
+/// The farther a step is out, the wider it is drawn. One that slides changes with each picture, and an arrow at its end
+/// says which way.
 struct VehiclePicture {
   static let leastRows = 7
   private static let mostRows = 33
   private static let leastWay = 10
   private static let mostWay = 64
-  /// Columns of a step.
+  /// Columns from the flank to the way, and of a step where nobody can ask the vehicle.
   private static let stepWidth = 2
   // In metres: the scale's ends, the zones' edges on it, and the distance below which the rider is drawn largest.
   private static let nearest = 0.2
@@ -24,6 +27,7 @@ struct VehiclePicture {
 
   let rows: Int
   private let location: Location
+  private let steps: DrawnSteps?
   private let glyphs: Glyphs
   /// Columns of the vehicle, of the way at each side of it, and of free space at the left.
   private let body: Int
@@ -31,8 +35,10 @@ struct VehiclePicture {
   private let margin: Int
   private let columns: Int
 
+  /// - Parameter steps: how the steps stand; nil where nobody can ask the vehicle.
   /// - Returns: nil if there is no room for it.
-  init?(_ location: Location, rows: Int, columns: Int, glyphs: Glyphs) {
+  init?(_ location: Location, steps: DrawnSteps? = nil, rows: Int, columns: Int, glyphs: Glyphs) {
+    self.steps = steps
     self.rows = min(rows, Self.mostRows)
     // A vehicle of 2 m by 3.5 m, in characters that are twice as high as wide.
     body = max(14, self.rows * 8 / 7 / 2 * 2)
@@ -52,8 +58,8 @@ struct VehiclePicture {
     var canvas = Canvas(rows: rows, columns: columns)
     drawBody(on: &canvas)
     for reading in location.readings {
-      drawStep(reading.step, on: &canvas)
       drawWay(to: reading, on: &canvas)
+      drawStep(reading.step, on: &canvas)
       drawRider(reading, on: &canvas)
     }
     return canvas.lines(style: style)
@@ -86,9 +92,15 @@ struct VehiclePicture {
     let glyph = isFaced ? location.isLocated ? glyphs.locatedStep : glyphs.facedStep : glyphs.step
     let style: Console.Style = isFaced ? location.isLocated ? .good : .strong : .dim
     let half = isTall ? 2 : 1
+    let (outward, inward): (Character, Character) = step.side == .left ? ("<", ">") : (">", "<")
+    let drawn: (columns: Int, end: Character?) =
+      steps.map { $0[step.id].drawn(at: $0.moment, outward: outward, inward: inward) } ?? (Self.stepWidth, nil)
     for row in (middle - half)...(middle + half) {
-      for offset in 1...Self.stepWidth {
-        canvas.draw(glyph, row: row, column: step.side == .left ? left - offset : right + offset, style)
+      for offset in 1...drawn.columns {
+        let isEnd = offset == drawn.columns && row == middle
+        canvas.draw(
+          isEnd ? drawn.end ?? glyph : glyph, row: row, column: step.side == .left ? left - offset : right + offset,
+          style)
       }
     }
     let room = body / 2 - 2
@@ -157,8 +169,10 @@ struct VehiclePicture {
     let size = metres > Self.farEdge ? 0 : metres > Self.large ? 1 : 2
     let figure = glyphs.riders[size + (isTall ? 1 : 0)]
     let half = (figure.first?.count ?? 1) / 2
-    let reach = max(half, 1)
-    let center = column(min(max(place(metres), reach), way - 1 - reach), reading.step.side)
+    // Not on a step that is out.
+    let reach =
+      max(half, 1) + (steps.map { $0[reading.step.id] == .unknown ? 0 : StepState.reach - Self.stepWidth } ?? 0)
+    let center = column(min(max(place(metres), reach), way - 1 - max(half, 1)), reading.step.side)
     let style = style(of: reading)
     let top = middle - figure.count / 2
     for (row, text) in figure.enumerated() {
@@ -168,4 +182,15 @@ struct VehiclePicture {
     }
     canvas.draw(location.facing == nil ? "you?" : "you", row: top - 1, column: center - 1, style)
   }
+}
+
+/// How the steps of a vehicle stand, for its picture.
+struct DrawnSteps {
+  var states: [StepID: StepState] = [:]
+  /// Counts the pictures of a motion.
+  var moment = 0
+
+  subscript(step: StepID) -> StepState { states[step] ?? .unknown }
+
+  var areSliding: Bool { states.values.contains { if case .sliding = $0 { true } else { false } } }
 }

@@ -176,6 +176,8 @@ struct Type2Place {
   private(set) var kept = 0
   /// The dynamic lock bytes, if a Lock Control block says where they are.
   private(set) var lockBytes: Range<Int>?
+  /// What is given up because all is replaced.
+  private(set) var loss = Type2Loss()
 
   init(_ memory: Type2Memory, end: Int, isFormatted: Bool, replacingAll: Bool) throws(Type2Stop) {
     var walker = Type2Walker(memory: memory, end: end)
@@ -196,38 +198,43 @@ struct Type2Place {
           if block.tag == Type2TLV.Tag.lockControl { lockBytes = walker.reserved.last }
           start = walker.position
         default:
-          if !replacingAll { start = walker.position }
+          if replacingAll { loss.blocks += 1 } else { start = walker.position }
         }
       }
       if message == nil, !replacingAll { start = walker.position }
     } catch {
       // Malformed blocks do not matter if they are replaced.
       guard replacingAll, case .failed = error else { throw error }
+      loss.hasMalformedBlocks = true
     }
     addresses = Array(walker.addresses(from: start))
-    if message != nil, !replacingAll, let next = try Self.blocks(after: walker) {
+    guard message != nil else { return }
+    let following = try Self.blocks(after: walker)
+    if replacingAll {
+      loss.blocks += following.count
+    } else if let next = following.first {
       let free = addresses.prefix { $0 < next }.count
       kept = addresses.count - free
       addresses.removeLast(kept)
     }
   }
 
-  /// Where the first block behind the message begins; nil if there are none.
+  /// Where the blocks behind the message begin.
   ///
   /// A torn message is followed by its remains, not by blocks. Undefined tag bytes reveal this: a record begins with
   /// 80h or more.
-  private static func blocks(after walker: Type2Walker) throws(Type2Stop) -> Int? {
+  private static func blocks(after walker: Type2Walker) throws(Type2Stop) -> [Int] {
     var walker = walker
-    var first: Int?
+    var starts: [Int] = []
     do {
       while let block = try walker.next() {
-        guard block.tag == Type2TLV.Tag.proprietary || block.tag <= Type2TLV.Tag.message else { return nil }
-        first = first ?? block.start
+        guard block.tag == Type2TLV.Tag.proprietary || block.tag <= Type2TLV.Tag.message else { return [] }
+        starts.append(block.start)
       }
     } catch {
       guard case .failed = error else { throw error }
-      return nil
+      return []
     }
-    return first
+    return starts
   }
 }

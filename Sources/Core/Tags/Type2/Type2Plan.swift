@@ -1,6 +1,15 @@
 import Encoding
 package import NDEF
 
+/// What a plan gives up of a tag's other content.
+package struct Type2Loss: Hashable, Sendable {
+  /// Pages with data on a tag that is not formatted.
+  package var pages = 0
+  /// Blocks other than the message and control blocks.
+  package var blocks = 0
+  package var hasMalformedBlocks = false
+}
+
 /// The page writes, in order, that change a Type 2 tag's content into the wanted content.
 ///
 /// A tag may leave at any moment. Then only some pages are written, and one of them perhaps in part. The tag is read
@@ -26,6 +35,7 @@ package struct Type2Plan: Hashable, Sendable {
   /// protects one that must change, it also protects the last of them, and the tag refuses this write. Nil if the chip
   /// is known, if there is no message that could be lost, or if such a write, torn, could damage it.
   package private(set) var probe: Write?
+  package private(set) var loss = Type2Loss()
 
   /// Without any writes.
   package init(memory: Type2Memory) { self.memory = memory }
@@ -74,16 +84,20 @@ extension Type2Plan {
   /// byte. Such a tag is almost always refused, because a message contains its own length. Each of these steps is a
   /// part, so that a page that ignores writes is found while the message is empty.
   ///
-  /// An unformatted tag is formatted if the chip is known. Control blocks, which describe the chip, stay, and so do
-  /// other blocks.
+  /// An unformatted tag is formatted if the chip is known, and if it holds no data: bits of the container can only be
+  /// set, and other systems use such chips without one. Control blocks, which describe the chip, stay, and so do other
+  /// blocks.
   ///
   /// - Parameters:
   ///   - memory: those pages that were read.
   ///   - chip: nil if the chip is unknown. Then the container is trusted.
-  ///   - replacingAll: whether to replace malformed blocks, and blocks that are neither messages nor control blocks.
+  ///   - replacingAll: whether to replace malformed blocks, blocks that are neither messages nor control blocks, and
+  ///     the data of an unformatted tag.
+  ///   - isAccepted: whether an earlier plan has found that this tag may be formatted. That plan may be torn.
   /// - Throws: the errors of `Type2Layout.read`, and the reasons why a tag cannot be written.
   package static func write(
-    _ message: NDEFMessage, to memory: Type2Memory, chip: Type2Chip?, replacingAll: Bool = false
+    _ message: NDEFMessage, to memory: Type2Memory, chip: Type2Chip?, replacingAll: Bool = false,
+    isAccepted: Bool = false
   ) throws(NDEFError) -> Type2Step<Type2Plan> {
     try Type2Memory.step { () throws(Type2Stop) in
       let bytes = message.bytes
@@ -91,34 +105,63 @@ extension Type2Plan {
       let found = Array(head[12..<16])
       var container = found
       var isFormatted = true
+      var usedPages = 0
       do throws(NDEFError) {
         let container = try CapabilityContainer(found)
         try container.checkReadable()
         try container.checkWritable()
       } catch {
         // Bits of the container can only be set (NTAG213/215/216, rev. 3.2, 8.5.4; MF0ICU1, rev. 3.9, 7.5.3).
-        guard let wanted = chip?.container, isSubset(found, of: wanted) else {
+        guard let chip, isSubset(found, of: chip.container) else {
           if case .notFormatted = error, chip == nil { throw .failed(.unknownChip) }
           if case .notNDEF = error, let chip {
             throw .failed(.containerNotFixable(found: found, wanted: chip.container))
           }
           throw .failed(error)
         }
-        container = wanted
+        usedPages = try self.usedPages(memory, chip, from: 16)
+        guard usedPages == 0 || replacingAll || isAccepted else { throw .failed(.inUse(pages: usedPages)) }
+        container = chip.container
         isFormatted = false
       }
       do throws(Type2Stop) {
-        return try write(
+        var plan = try write(
           bytes, to: memory, container: container, isFormatted: isFormatted, chip: chip, replacingAll: replacingAll)
+        plan.loss.pages = usedPages
+        return plan
       } catch {
         // An earlier formatting was torn, so the container states less memory than the tag has.
-        guard case .failed(.tooSmall) = error, let whole = chip?.container, container != whole,
-          isSubset(container, of: whole)
+        guard case .failed(.tooSmall) = error, let chip, container != chip.container,
+          isSubset(container, of: chip.container)
         else { throw error }
-        return try write(
-          bytes, to: memory, container: whole, isFormatted: true, chip: chip, replacingAll: replacingAll)
+        // Nothing was written behind it then. Otherwise the rest of the memory may be another system's.
+        let stated = try stopping { () throws(NDEFError) in try CapabilityContainer(container) }.dataSize
+        usedPages = try self.usedPages(memory, chip, from: 16 + stated)
+        guard usedPages == 0 || replacingAll || isAccepted else { throw error }
+        var plan = try write(
+          bytes, to: memory, container: chip.container, isFormatted: true, chip: chip, replacingAll: replacingAll)
+        plan.loss.pages = usedPages
+        return plan
       }
     }
+  }
+
+  /// An empty message and what may be before it, without the zeros behind it: as factories leave tags, other programs
+  /// that set the container last, and a torn formatting.
+  private static let emptyContents: [[UInt8]] = [
+    [Type2TLV.Tag.message], [Type2TLV.Tag.message, 0, Type2TLV.Tag.terminator],
+    [Type2TLV.Tag.lockControl, 3, 0xA0, 0x0C, 0x34, Type2TLV.Tag.message, 0, Type2TLV.Tag.terminator],
+  ]
+
+  /// How many pages, from this address to the end of the pages for blocks, hold data, although no container says so.
+  private static func usedPages(
+    _ memory: Type2Memory, _ chip: Type2Chip, from start: Int
+  ) throws(Type2Stop) -> Int {
+    let end = chip.userPages.upperBound * Type2Memory.pageSize
+    let content = try memory.bytes(start..<max(start, end))
+    let used = content.indices.filter { content[$0] != 0 }
+    guard let last = used.last, !emptyContents.contains(Array(content[...last])) else { return 0 }
+    return Set(used.map { (start + $0) / Type2Memory.pageSize }).count
   }
 
   private static func isSubset(_ bits: [UInt8], of others: [UInt8]) -> Bool {
@@ -159,6 +202,7 @@ extension Type2Plan {
     var plan = Type2Plan(memory: memory)
     let old = try memory.bytes(wanted.map(\.address))
     guard old != content || memory[3] != container else { return plan }
+    plan.loss = place.loss
     // First an empty message. If there was no message, the length must become 0 before the tag byte is written. The old
     // bytes must not be readable as a message even for a moment, so the terminator comes first.
     if old[0] != Type2TLV.Tag.message, old[1] != 0 {

@@ -1,0 +1,155 @@
+import Access
+import Dispatch
+package import Domain
+package import Logging
+package import Operator
+package import StepProtocol
+import Synchronization
+import SystemIO
+
+/// The operator's folder. Files are read and written outside the requests' threads.
+package final class FolderIssuer: AccessIssuer {
+  private let place: FleetOperator
+  private let logger: Logger
+  private let clock: @Sendable () -> Int64
+  private let files = DispatchQueue(label: "stepfleet.operator")
+  private let notices = DispatchQueue(label: "stepfleet.notices")
+  private let ledgers = DispatchQueue(label: "stepfleet.ledger")
+  private let certificates = DispatchQueue(label: "stepfleet.certificates")
+  private let state = Mutex(State())
+
+  private struct State {
+    /// What was read of the certificates, and when.
+    var certificates: (ends: [String: Int64], time: Int64)?
+  }
+
+  package init(_ place: FleetOperator, logger: Logger, clock: @escaping @Sendable () -> Int64) {
+    (self.place, self.logger, self.clock) = (place, logger, clock)
+  }
+
+  private func perform<Result: Sendable>(
+    on queue: DispatchQueue? = nil, _ body: @escaping @Sendable (FleetOperator) throws -> Result
+  ) async throws -> Result {
+    do {
+      return try await withCheckedThrowingContinuation { continuation in
+        (queue ?? files).async { [place] in continuation.resume(with: Swift.Result { try body(place) }) }
+      }
+    } catch let refusal as FleetOperator.Refusal {
+      switch refusal {
+      case .request(let reason): throw IssuerError.request(reason)
+      }
+    } catch let error as any Failure {
+      throw IssuerError.failed("\(error)")
+    }
+  }
+
+  package func keys() async throws -> [VerificationKey] { try await perform { try $0.keys() } }
+
+  package func signers() async throws -> [VerificationKey] { try await perform { try $0.signers() } }
+
+  package func vehicle(in folder: String) async throws -> Vehicle? { try await perform { try $0.vehicle(folder) } }
+
+  package func admit(_ vehicle: Vehicle, _ enrolment: Enrolment, now: Int64) async throws -> Admission {
+    try await perform { place in
+      do {
+        let admission = try place.admit(
+          .init(
+            vehicle: vehicle, topic: enrolment.topic, encryptionKey: enrolment.encryptionKey,
+            signingKey: enrolment.statementKey, certificateRequest: enrolment.certificateRequest), now: now)
+        return Admission(
+          keys: admission.keys, host: admission.host, port: admission.port,
+          authority: String(decoding: admission.authority, as: UTF8.self),
+          certificate: String(decoding: admission.certificate, as: UTF8.self), end: try admission.end())
+      } catch let error as any Failure where error.exitStatus == .usage {
+        throw IssuerError.taken("\(error)")
+      }
+    }
+  }
+
+  package func issue(_ grant: Grant, now: Int64) async throws -> IssuedToken {
+    try await perform { place in
+      let granted = try place.grant(
+        grant.folder, subject: grant.subject, steps: grant.steps, validity: grant.validity, to: grant.request, now: now)
+      return IssuedToken(entry: granted.entry, text: granted.file.text)
+    }
+  }
+
+  package func ledger(now: Int64) async throws -> Ledger { try await perform(on: ledgers) { try $0.ledger(now: now) } }
+
+  package func keep(_ known: Ledger, inPlaceOf read: Ledger, now: Int64) async throws {
+    try await perform(on: ledgers) { try $0.keep(known, inPlaceOf: read, now: now) }
+  }
+
+  package func lastNumber() async throws -> Int64 { try await perform { try $0.lastNumber() } }
+
+  package func rotateKeys(above number: Int64, now: Int64) async throws -> (text: String, number: Int64) {
+    try await perform { try $0.rotateKeys(above: number, now: now) }
+  }
+
+  package func retireKey(tokens: [Ledger.Entry], now: Int64) async throws {
+    try await perform { try $0.retireKey(tokens: tokens, now: now) }
+  }
+
+  package func remove(_ folder: String) async throws { try await perform { try $0.remove(folder) } }
+
+  /// How long what was read of the certificates is told, seconds.
+  private static let freshness: Int64 = 600
+
+  /// When the operator's certificates end, by their holders: Unix time. Of all vehicles only the first end is told.
+  package func certificateEnds() async throws -> [String: Int64] {
+    let now = clock()
+    if let known = state.withLock({ $0.certificates }), (0..<Self.freshness).contains(now - known.time) {
+      return known.ends
+    }
+    // A queue of its own: with many vehicles, many files are read.
+    let ends = try await withCheckedThrowingContinuation { continuation in
+      certificates.async { [place] in continuation.resume(with: Result { try place.certificateEnds() }) }
+    }
+    state.withLock { $0.certificates = (ends, now) }
+    return ends
+  }
+}
+
+extension FolderIssuer: NoticeDesk {
+  package func connect() throws -> any NoticeLine { FolderLine(try place.connect()) }
+
+  package func notices(
+    for vehicles: [NoticeOrder], now: Int64
+  ) async throws -> [Result<SignedNotice, any Error>] {
+    try await perform(on: notices) { place in
+      let writer = try place.noticeWriter(now: now)
+      return vehicles.map { vehicle in
+        Result {
+          let (topic, text) = try writer.notice(
+            for: vehicle.folder, number: vehicle.number, revoked: vehicle.revoked)
+          return SignedNotice(topic: topic, text: text)
+        }
+      }
+    }
+  }
+
+  package func number(ofNotice payload: [UInt8]) async throws -> Int64? {
+    try await perform(on: notices) { try $0.number(ofNotice: payload) }
+  }
+}
+
+private final class FolderLine: NoticeLine {
+  private let connection: NoticeConnection
+  /// It waits for one thing at a time.
+  private let queue = DispatchQueue(label: "stepfleet.broker")
+
+  init(_ connection: NoticeConnection) { self.connection = connection }
+
+  func subscribe(to topic: String) { connection.subscribe(to: topic) }
+  func publish(_ text: String, to topic: String) { connection.publish(text, to: topic) }
+  func wake() { connection.wake() }
+  func close() { connection.close() }
+
+  func wait(for duration: Duration) async throws -> (events: [NoticeConnection.Event], isWoken: Bool) {
+    try await withCheckedThrowingContinuation { continuation in
+      queue.async { [connection] in
+        continuation.resume(with: Result { try connection.wait(until: .now + duration) })
+      }
+    }
+  }
+}

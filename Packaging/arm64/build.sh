@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Builds programs for arm64 on an amd64 Debian: build.sh SUITE PROGRAMS FLAG..., with what sdk.sh makes. SUITE is the
+# Debian that they are for, PROGRAMS are names in one argument, and flags are swiftc's: `make arm64` calls it.
+# The programs are in .build/arm64/SUITE/release.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+suite=$1 programs=$2
+shift 2
+Packaging/arm64/sdk.sh "$suite"
+folder=$PWD/.build/arm64
+sysroot=$folder/$suite/sysroot archives=$folder/$suite/archives
+
+# As for this machine (Makefile): a static libstdc++ alone in a folder, and the small FoundationEssentials.
+mkdir -p "$archives"
+ln -sf "$sysroot"/usr/lib/gcc/aarch64-linux-gnu/*/libstdc++.a "$archives/libstdc++.a"
+"$folder/compiler/bin/swiftc" -target aarch64-unknown-linux-gnu -sdk "$sysroot" -resource-dir "$folder/library/swift_static" \
+  -O -parse-as-library -static -emit-library -o "$archives/libessentials.a" -module-link-name essentials \
+  -emit-module -emit-module-path "$archives/FoundationEssentials.swiftmodule" -module-name FoundationEssentials \
+  Sources/Libraries/FoundationEssentials/FoundationEssentials.swift
+
+if [[ -e $folder/$suite/glibc236.o ]]; then set -- "$@" -Xlinker "$folder/$suite/glibc236.o"; fi
+flags=()
+for flag; do flags+=(-Xswiftc "$flag"); done
+source Packaging/arm64/swift.sh
+for program in $programs; do
+  swift_arm64 "$suite" build -c release --static-swift-stdlib --disable-local-rpath --scratch-path "$folder/$suite/build" \
+    "${flags[@]}" --product "$program"
+done
+ln -sfn build/aarch64-unknown-linux-gnu/release "$folder/$suite/release"

@@ -1,0 +1,95 @@
+import Domain
+import FileFormats
+import MQTT
+public import StepProtocol
+public import SystemIO
+
+/// A server's connection to the vehicles' broker, for notices alone. When it has ended, another one has to be made.
+public final class NoticeConnection: Sendable {
+  public enum Event: Sendable {
+    case connected
+    /// The broker retains this at a vehicle's topic now, or did when the topic was subscribed to.
+    ///
+    /// A broker acknowledges even a message that its access list forbids (MQTT 3.1.1, 3.3.5), so only the returned
+    /// notice proves that the broker has it.
+    case notice(topic: String, payload: [UInt8])
+    /// One more of the notices that were sent has arrived. The vehicle's topic may be unknown to the broker.
+    case acknowledged
+    /// Nothing follows.
+    case ended(any Error)
+  }
+
+  private let connection: MQTTConnection
+  private let wakeup: Wakeup
+
+  /// Begins to connect, and returns at once.
+  init(_ broker: Broker) throws {
+    var limits = MQTTConnection.Limits()
+    limits.queuedMessages = 1024
+    wakeup = try Wakeup()
+    // Another connection must not repeat what this one has sent: a newer notice may have come from elsewhere.
+    connection = try MQTTConnection(
+      broker: broker, subscriptions: [], quality: .zero, reconnecting: .never, limits: limits)
+  }
+
+  /// Subscribes to a vehicle's topic: the notice that the broker retains comes first.
+  public func subscribe(to topic: String) { connection.subscribe(topic) }
+
+  public func publish(_ text: String, to topic: String) {
+    connection.publish(topic: topic, payload: Array(text.utf8), retain: true)
+  }
+
+  /// Waits for events, or for `wake`.
+  ///
+  /// - Returns: the events, in order, and whether it was woken.
+  public func wait(until deadline: Instant) throws -> (events: [Event], isWoken: Bool) {
+    let isWoken = try waitReadable([connection.descriptor, wakeup.number], until: deadline)[1]
+    if isWoken { wakeup.clear() }
+    var events: [Event] = []
+    while let event = try connection.next(until: .now) {
+      switch event {
+      case .connected: events.append(.connected)
+      case .message(let message): events.append(.notice(topic: message.topic, payload: message.payload))
+      case .acknowledged: events.append(.acknowledged)
+      case .disconnected(let error): events.append(.ended(error))
+      }
+    }
+    return (events, isWoken)
+  }
+
+  /// Ends a `wait` that has begun, or the next one. Any thread may call it.
+  public func wake() { wakeup.signal() }
+
+  public func close() { connection.close() }
+}
+
+/// Writes notices with the operator's keys as they were when it was made.
+public struct NoticeWriter: Sendable {
+  private let place: OperatorPlace
+  private let keys: OperatorPlace.Keys
+  private let eventKey: EncryptionKey
+  private let now: Int64
+
+  init(_ place: OperatorPlace, now: Int64) throws {
+    self.place = place
+    self.now = try place.issueTime(now).now
+    keys = try place.keys()
+    eventKey = try place.eventKey().encryptionKey
+  }
+
+  /// A notice for the vehicle whose public part is in the folder of that name.
+  public func notice(
+    for folder: String, number: Int64, revoked: [Notice.Revocation]
+  ) throws -> (topic: String, text: String) {
+    let folder = place.record(of: folder)
+    let file = try folder.readVehicleFile()
+    let topic = try folder.present(file.topic, "topic")
+    let notice = Notice(
+      vehicle: file.vehicle.uuid, sequence: number, issued: now, keys: keys.counting,
+      revoked: revoked, eventKey: eventKey,
+      acknowledged: try place.archive(of: file.vehicle.uuid).last()?.place)
+    let text = notice.signed(by: keys.signingNotices)
+    guard text.utf8.count <= Notice.maximumSize else { throw LedgerError.noticeTooLarge(notice.revoked.count) }
+    return (topic.notice, text)
+  }
+}

@@ -1,0 +1,207 @@
+import Domain
+import Encoding
+package import FileFormats
+import Glibc
+import MQTT
+package import StepProtocol
+import SystemIO
+
+/// The operator's broker, and the vehicles that use it.
+extension OperatorPlace {
+  /// Creates the folder of an operator who has no vehicle yet, completely or not at all.
+  ///
+  /// - Parameter now: Unix time, from which the certificates are valid.
+  /// - Returns: the key that signs tokens, and the end of the broker's certificate.
+  package func initialize(at broker: BrokerAddress, now: Int64) throws -> (Thumbprint, certificateEnd: Int64) {
+    if Files.exists(path) {
+      guard Files.isFolder(path), try Files.names(in: path).isEmpty else { throw LedgerError.inTheWay(path) }
+    }
+    // Before anything is made.
+    _ = try IssueTime(now)
+    let staging = "\(Files.parent(of: path))/.\(Files.name(of: path)).new"
+    guard !Files.exists(staging) else { throw LedgerError.interrupted(staging) }
+    try Files.createFolder(path, mode: 0o755)
+    let new = try NewOperator(named: "several vehicles", in: path, at: broker, AccessList([]), now: now)
+    let folder = try StagingFolder(staging)
+    for part in NewOperator.folders { try folder.createFolder(part.name, mode: part.mode) }
+    try folder.createFolder(VehiclePaths.vehicles, mode: 0o755)
+    for file in new.files { try folder.write(file) }
+    try BrokerConfiguration.giveAway(in: folder.path)
+    _ = try check("set the mode of", folder.path) { chmod(folder.path, 0o755) }
+    try folder.synchronize()
+    try folder.become(path)
+    return (new.admitter.keys[0].thumbprint, new.brokerEnd)
+  }
+
+  package func broker() throws -> BrokerAddress {
+    let file = path(VehiclePaths.brokerAddress)
+    guard Files.exists(file) else {
+      try checkPresent()
+      throw LedgerError.missing(file)
+    }
+    guard let address = BrokerAddress(parsing: try Files.readRegular(file)) else { throw LedgerError.damaged(file) }
+    return address
+  }
+
+  /// Records a new address of the broker: in the broker's files and certificate, and in the vehicles' files here,
+  /// including those in riders' folders. Keys and tokens stay the same.
+  ///
+  /// - Parameter now: Unix time, from which the broker's new certificate is valid.
+  /// - Returns: the vehicles' folders, each with the riders who must be told.
+  package func moveBroker(to broker: BrokerAddress, now: Int64) throws -> [UpdatedVehicle] {
+    try checkClock(now)
+    try Files.replaceForOwner(path(VehiclePaths.brokerAddress), with: broker.text.utf8, mode: 0o644)
+    try writeBroker()
+    _ = try renewCertificate(VehiclePaths.brokerCertificate, now: now)
+    try writeRevocationList(now: now)
+    return try vehicles().map { vehicle in
+      var file = try vehicle.readVehicleFile().named(from: vehicle.path)
+      if let old = file.broker, old.host != broker.host.description || old.port != broker.port {
+        file.broker?.host = broker.host.description
+        file.broker?.port = broker.port
+        try Files.replaceForOwner(vehicle.path(VehiclePaths.vehicle), with: file.render().utf8, mode: 0o644)
+      }
+      return (vehicle, try vehicle.reissue(now: now))
+    }
+  }
+
+  /// A vehicle whose file has changed, and the riders who must be told.
+  package typealias UpdatedVehicle = (vehicle: VehicleFolder, stale: VehicleFolder.StaleCopies)
+
+  /// Why the broker cannot start from here, as far as the modes of its files tell.
+  package var brokerObstacle: BrokerFile.Obstacle? {
+    (try? BrokerFile(reading: path(VehiclePaths.broker)))?.obstacle
+  }
+
+  /// Writes the broker's files again.
+  func writeBroker() throws {
+    let broker = try prepareBroker()
+    try alone {
+      let access = try accessList()
+      for file in broker.files(access) {
+        try Files.replaceForOwner(path(file.name), with: file.content, mode: file.mode)
+      }
+    }
+  }
+
+  /// Writes those of the broker's files again that have absolute paths.
+  func relocateBroker() throws {
+    for file in try prepareBroker().located {
+      try Files.replaceForOwner(path(file.name), with: file.content, mode: file.mode)
+    }
+    try BrokerConfiguration.letIn(to: path)
+  }
+
+  /// Makes the folders that the broker's files need, and gives the one of its messages to the owner of its key.
+  ///
+  /// - Returns: what the files say.
+  private func prepareBroker() throws -> BrokerConfiguration {
+    let (key, data) = (path(VehiclePaths.brokerKey), path(VehiclePaths.data))
+    var status = stat()
+    _ = try check("stat", key) { stat(key, &status) }
+    for (name, mode) in [(VehiclePaths.data, 0o700), (VehiclePaths.rabbit, 0o755)] as [(String, mode_t)] {
+      try Files.createFolderForOwner(path(name), mode: mode)
+    }
+    if geteuid() == 0 { _ = try check("give away", data) { chown(data, status.st_uid, gid_t.max) } }
+    return try BrokerConfiguration(folder: path, address: broker(), owner: status.st_uid)
+  }
+
+  /// Throws if a vehicle in another folder has the new vehicle's name, UUID or topic, or if the new vehicle's folder
+  /// exists.
+  ///
+  /// - Parameter force: whether to replace a vehicle of the same name.
+  func checkRoom(for plan: VehiclePlan, as folder: String, force: Bool) throws {
+    try checkPresent()
+    guard let name = RiderName(folder) else { throw ProvisioningError.unusableFolderName(folder) }
+    let present = record(of: name.description)
+    guard force || !Files.exists(present.path) else { throw LedgerError.taken(present.path) }
+    for known in try vehicles() where known.path != present.path {
+      let file = try known.readVehicleFile()
+      guard file.vehicle.name != plan.vehicle.name, file.vehicle.uuid != plan.vehicle.uuid, file.topic != plan.topic
+      else { throw LedgerError.taken(known.path) }
+    }
+  }
+
+  /// Records a new vehicle, and lets the broker's clients use its topics.
+  ///
+  /// - Parameter files: the vehicle's public files.
+  func add(_ files: [NewFile], as name: String) throws {
+    let record = record(of: name)
+    if Files.exists(record.path) {
+      try Files.createFolder("\(record.path)/\(VehiclePaths.tls)", mode: 0o755)
+      for file in files {
+        try Files.replaceForOwner("\(record.path)/\(file.name)", with: file.content, mode: file.mode)
+      }
+      try record.linkOperator()
+    } else {
+      try Files.createFolderForOwner(path(VehiclePaths.vehicles), mode: 0o755)
+      try record.create(files)
+    }
+    try writeAccessList()
+  }
+
+  func writeAccessList() throws {
+    let port = try broker().port
+    try alone {
+      for file in try accessList().files(port: port) {
+        try Files.replaceForOwner(path(file.name), with: file.content, mode: file.mode)
+      }
+    }
+  }
+
+  private func accessList() throws -> AccessList {
+    AccessList(
+      try vehicles().map { folder in
+        let file = try folder.readVehicleFile()
+        return AccessList.Part(
+          topic: try folder.present(file.topic, "topic"), steps: file.vehicle.steps, uuid: file.vehicle.uuid)
+      })
+  }
+}
+
+/// Where riders and vehicles reach a broker.
+package struct BrokerAddress: Sendable, Equatable, CustomStringConvertible {
+  package let host: BrokerHost
+  package let port: UInt16
+
+  package init(host: BrokerHost, port: UInt16) { (self.host, self.port) = (host, port) }
+
+  package var description: String { HostPort(host: host.description, port: port).description }
+
+  /// - Parameter bytes: of broker.json.
+  init?(parsing bytes: [UInt8]) {
+    guard let value = try? JSON(parsing: bytes), value.object?.count == 2,
+      let host = value["host"]?.string.flatMap({ BrokerHost($0) }),
+      let port = value["port"]?.integer.flatMap({ UInt16(exactly: $0) }), port > 0
+    else { return nil }
+    self.init(host: host, port: port)
+  }
+
+  var text: String {
+    JSON.object([.init("host", .string(host.description)), .init("port", .integer(Int64(port)))]).text + "\n"
+  }
+}
+
+extension VehicleFolder {
+  /// Creates the record of a new vehicle completely, or not at all. Every command reads all records, so an incomplete
+  /// one would keep the operator from revoking anything.
+  func create(_ files: [NewFile]) throws {
+    // vehicles() skips names that begin with a dot.
+    let new = VehicleFolder("\(Files.parent(of: path))/.\(name).new")
+    try StagingFolder.remove(new.path)
+    let staging = try StagingFolder(new.path)
+    try staging.createFolder(VehiclePaths.tls, mode: 0o755)
+    for file in files { try staging.write(file) }
+    try new.linkOperator()
+    try staging.synchronize()
+    try staging.become(path)
+  }
+
+  /// Lets a record name its operator: `place` follows this link.
+  func linkOperator() throws {
+    let link = path(VehiclePaths.operator)
+    if Files.target(ofLink: link) != nil || Files.exists(link) { return }
+    _ = try check("create", link) { symlink("../../\(VehiclePaths.operator)", link) }
+    try Files.synchronizeFolder(of: link)
+  }
+}

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""How soon a step moves by Bluetooth, without any network, and what strangers can do about it.
+
+    link.py --bin .build/release            # everything; `make rig` has to be there
+    link.py --bin .build/release open ask   # some of it
+
+Runs itself in the rig's kernel: stepd and stepctl with an adapter each, Bumble as strangers, on an air (Tests/Rig/air.c)
+with 100 ms advertising, connection events of the kernel's own interval and data length extension. No broker runs, but for
+the figures of the network, which are taken beside.
+
+    open       from the line `proof` to `answer   moving`: a rider stands at the step, and one adapter hears the beacon
+               and makes the link; and how long the adapter hears no beacons because it connects
+    cold       the proof is there at once: from the beginning of the process to `moving`, and the same by a network
+    ask        `status` by a rider of another make, question to answer; with and without data length extension
+    stop       by a rider whose link is there already, command to the answer that says that the step rests
+    strangers  `cold` while four strangers hold links and one more connects all the time
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parents[1]
+sys.path[:0] = [str(REPOSITORY / "Tests/System"), str(REPOSITORY / "Tests/Peers")]
+PARTS = ("open", "cold", "ask", "stop", "strangers")
+
+
+def show(name: str, seconds: list[float], asked: int | None = None):
+    if not seconds:
+        return print(f"{name:<44} none of {asked}", flush=True)
+    ordered = sorted(seconds)
+    percentile = [ordered[min(len(ordered) - 1, round(share * (len(ordered) - 1)))] for share in (0.5, 0.95, 0.99)]
+    figures = "  ".join(f"p{p} {value * 1000:6.0f} ms" for p, value in zip((50, 95, 99), percentile))
+    print(f"{name:<44} {figures}  {len(ordered)} of {asked or len(ordered)}", flush=True)
+
+
+class Street:
+    """A vehicle with its adapter, a rider with another, and strangers."""
+
+    def __init__(self, folder: Path, stack: ExitStack, peers: int = 1, options: str = "", beacon: bool = True):
+        from links import Air, takes_links
+        from programs import Stepctl, Transcript
+        from vehicle import Vehicle
+
+        (folder / "home").mkdir(parents=True)
+        beacons = ("--beacon", "left=hci0") if beacon else ()
+        self.beacon = beacon
+        self.vehicle = Vehicle(folder / "car", Stepctl(folder / "home", Transcript()), stack, *beacons)
+        takes_links(self.vehicle)
+        self.air = Air(self.vehicle, folder, *([options] if options else []), peers=peers)
+        self.air.does("rssi", 0, 1, -50)
+        self.riders = [self.vehicle.rider(f"rider{number}") for number in range(16)]
+
+    def starts(self):
+        from links import starts
+
+        starts(self.vehicle)
+        if self.beacon:
+            self.vehicle.stepd.says("left: on the air")
+
+    def opens(self, number: int, *arguments) -> tuple[float, float] | None:
+        """Seconds from `proof` and from the beginning until it moves. A device may begin ten motions a minute."""
+        rider = self.riders[number // 2 % len(self.riders)]
+        command = [os.environ["STEPCTL_BIN_DIR"] + "/stepctl", ("open", "close")[number % 2], "left"]
+        began, times, said = time.monotonic(), {}, []
+        process = subprocess.Popen(
+            [*command, "--vehicle", rider.file, *arguments], env=self.vehicle.stepctl.environment,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )
+        for line in process.stderr:
+            said.append(line)
+            times.setdefault(re.sub(r" +", " ", line.strip()).partition(":")[0][:13], time.monotonic())
+        if process.wait() != 0:
+            print("".join(said), file=sys.stderr, flush=True)
+            return None
+        moved = times.get("answer moving") or times["answer " + ("open", "closed")[number % 2]]
+        return moved - next(at for label, at in times.items() if label.startswith("proof")), moved - began
+
+
+    def deaf_times(self) -> list[float]:
+        """From the end of the rider's scan to the next one, where the kernel has made a connection in between.
+
+        The air's log has LE Set Extended Scan Parameters (2041) and Enable (2042). The kernel's own scan, for a connection,
+        takes devices of its accept list alone: the second byte of the parameters is 1.
+        """
+        times, end, is_kernels, connects = [], None, False, False
+        for moment, command, parameters in re.findall(
+            r"^([\d.]+) 1 cmd (2041|2042) (\w+)", self.air.log.read_text(), re.MULTILINE
+        ):
+            if command == "2041":
+                is_kernels = parameters[2:4] == "01"
+                connects |= is_kernels
+            elif parameters.startswith("00"):
+                end = end or float(moment)
+            elif not is_kernels:
+                if connects:
+                    times.append(float(moment) - end)
+                end, connects = None, False
+        return times
+
+
+def measure_open(folder, rounds):
+    with ExitStack() as stack:
+        street = Street(folder, stack)
+        street.starts()
+        found = [street.opens(number, "--radio", "hci1") for number in range(rounds)]
+        show("open: from being located to the motion", [times[0] for times in found if times], rounds)
+        show("open: from the beginning to the motion", [times[1] for times in found if times], rounds)
+        show("open: no beacons are heard", street.deaf_times())
+
+
+def measure_cold(folder, rounds):
+    with ExitStack() as stack:
+        # A recording's beacons do not change.
+        street = Street(folder, stack, beacon=False)
+        street.starts()
+        recording = ("--radio", street.vehicle.radio("left"), "--via", "hci1")
+        found = [street.opens(number, *recording) for number in range(rounds)]
+        show("cold: located at once, to the motion", [times[1] for times in found if times], rounds)
+        street.vehicle.starts_broker()
+        street.vehicle.stepd.says("connected to")
+        network = ("--radio", street.vehicle.radio("left"), "--via", "network")
+        found = [street.opens(number, *network) for number in range(rounds)]
+        show("cold: the same by a network on this machine", [times[1] for times in found if times], rounds)
+
+
+def told(running, patience=300) -> list[dict]:
+    ended = running.ends(patience)
+    assert ended.status == 0, ended
+    return [json.loads(line) for line in ended.lines]
+
+
+def measure_ask(folder, rounds):
+    for name, options in (("with data length extension", ""), ("without", ",dle=0")):
+        with ExitStack() as stack:
+            street = Street(folder / name.replace(" ", "-"), stack, options=options)
+            street.starts()
+            answers = told(street.air.peer(0, street.riders[0], "unknown", "--times", rounds, "--stay", 4))
+            show(f"ask: {name}", [time for answer in answers for time in answer["round_trips"]], rounds * 4)
+
+
+def measure_stop(folder, rounds):
+    with ExitStack() as stack:
+        street = Street(folder, stack, beacon=False)
+        street.vehicle.edit("stepd.toml", travel_s=4.0)
+        street.starts()
+        times = []
+        for number in range(rounds):
+            rider = street.riders[number // 2 % len(street.riders)]
+            answers = told(street.air.peer(0, rider, ("open", "close")[number % 2], "--stopped"))
+            times += [answer["stopped"] for answer in answers]
+        show("stop: command to rest, on an open link", times, rounds)
+
+
+def measure_strangers(folder, rounds):
+    with ExitStack() as stack:
+        street = Street(folder, stack, peers=6, beacon=False)
+        street.starts()
+        crowd = [street.air.peer(n, street.riders[0], "silent", "--seconds", 600) for n in range(1, 5)]
+        crowd.append(street.air.peer(5, street.riders[0], "connect", "--seconds", 600, "--times", 100_000))
+        assert all(stranger.lives for stranger in crowd)
+        recording = ("--radio", street.vehicle.radio("left"), "--via", "hci1", "--timeout", "5")
+        found = [street.opens(number, *recording) for number in range(rounds)]
+        show("strangers: cold beside five of them", [times[1] for times in found if times], rounds)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", required=True, type=Path, help="the folder of stepctl and stepd")
+    parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)} (default: all)")
+    arguments = parser.parse_args()
+    parts = arguments.parts or PARTS
+    if wrong := set(parts) - set(PARTS):
+        parser.error(f"there is no {' or '.join(sorted(wrong))}")
+    if "STEPCTL_IN_RIG" not in os.environ:
+        if not (REPOSITORY / ".build/rig/linux").exists():
+            print("link.py: error: there is no kernel to run it in: `make rig` builds it", file=sys.stderr)
+            return 69
+        inside = [sys.executable, __file__, "--bin", arguments.bin.resolve(), "--rounds", arguments.rounds, *parts]
+        rig = [REPOSITORY / "Tests/Rig/run.sh", "--timeout", "3600", "--scn", "none", "--noup", "--"]
+        return subprocess.run(list(map(str, [*rig, "env", "STEPCTL_IN_RIG=1", *inside]))).returncode
+    os.environ["STEPCTL_BIN_DIR"] = str(arguments.bin)
+    for part in parts:
+        with tempfile.TemporaryDirectory() as folder:
+            globals()[f"measure_{part}"](Path(folder) / part, arguments.rounds)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
