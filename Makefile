@@ -142,12 +142,12 @@ sanitize: ## run module tests with AddressSanitizer (SUITES=pattern for some)
 lint: ## check how sources, scripts and manual pages are written
 	swift format lint --strict --recursive Package.swift Sources Tests Fleet/Package.swift Fleet/Sources Fleet/Tests
 	@echo '# Comments have at most 120 columns. Texts are substituted byte by byte (Encoding).'
-	! git grep -nP '^(?= *//).{121}' -- '*.swift'
+	! git grep --untracked -nP '^(?= *//).{121}' -- '*.swift'
 	@echo '# Nothing names concurrency, which CNoTasks keeps out of the programs.'
-	! git grep -nE '^[^/"]*\<(ContinuousClock|SuspendingClock|async|Task)\>' -- 'Sources/*.swift'
-	! git grep -nE '\.(replacing|firstRange|ranges)\(|Regex' -- 'Sources/*.swift'
+	! git grep --untracked -nE '^[^/"]*\<(ContinuousClock|SuspendingClock|async|Task)\>' -- 'Sources/*.swift'
+	! git grep --untracked -nE '\.(replacing|firstRange|ranges)\(|Regex' -- 'Sources/*.swift'
 	@echo '# ProgramArguments has the arguments even where the runtime does not find them.'
-	! git grep -nE '^[^/]*\<CommandLine\.' -- 'Sources/*.swift' 'Fleet/Sources/*.swift'
+	! git grep --untracked -nE '^[^/]*\<CommandLine\.' -- 'Sources/*.swift' 'Fleet/Sources/*.swift'
 	shellcheck .ci/run $$(find Tests Fleet/Tests Packaging -name '*.sh')
 	mandoc -T lint -W warning $(pages) Fleet/man/stepfleet.8
 	Tests/architecture.py --check

@@ -7,8 +7,8 @@ final class BlueZAdapter {
   static let device = "org.bluez.Device1"
   static let objectManager = "org.freedesktop.DBus.ObjectManager"
   private static let interface = "org.bluez.Adapter1"
-  /// Held while a scan begins or ends. bluetoothd (5.66, `adapter->client`) remembers one program that waits for that, and
-  /// never answers another one that asks meanwhile.
+  /// Held while a scan begins or ends. bluetoothd (5.66, `adapter->client`) remembers one program that waits for that,
+  /// and never answers another one that asks meanwhile.
   private static let changesScan = Mutex<Void>(())
 
   /// As it was typed: `bluez:hci0`.
