@@ -259,8 +259,8 @@ let package = Package(
       "CommandTests",
       [
         "Encoding", "Domain", "Cryptography", "NDEF", "Tags", "Ranging", "StepProtocol", "SystemIO", "Bluetooth",
-        "MQTT", "Certificates", "NFC", "FileFormats", "UserSettings", "Rider", "StepController", "StepdConfiguration",
-        "Terminal", "CommandParts", "RiderCommands", "OperatorCommands", argumentParser,
+        "MQTT", "Certificates", "NFC", "CodeDrawing", "FileFormats", "UserSettings", "Rider", "StepController",
+        "StepdConfiguration", "Terminal", "CommandParts", "RiderCommands", "OperatorCommands", argumentParser,
       ]),
     tests(
       "FleetClientTests",

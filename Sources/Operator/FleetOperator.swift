@@ -98,37 +98,16 @@ public struct FleetOperator: Sendable {
   // MARK: - Vehicles
 
   /// The vehicle whose public part is in the folder of that name; nil if there is none.
-  public func vehicle(_ name: String) throws -> Vehicle? {
+  public func record(_ name: String) throws -> VehicleRecord? {
     guard let name = RiderName(name) else { return nil }
-    let record = place.record(of: name.description)
-    return Files.exists(record.path) ? try record.readVehicleFile().vehicle : nil
+    let folder = place.record(of: name.description)
+    return Files.exists(folder.path) ? try VehicleRecord(reading: folder) : nil
   }
 
-  /// Admits a vehicle. Its folder gets the UUID as its name. The server makes the vehicles' names unique, because a
-  /// vehicle that is being removed may still be here when its name is free again.
-  ///
-  /// - Throws: also if there is a vehicle with that UUID or topic.
+  /// Issues the certificate of a vehicle that joins. Whose id and topic it has is for the server to know.
   public func admit(_ enrolment: VehicleEnrolment, now: Int64) throws -> VehicleAdmission {
-    let vehicle = enrolment.vehicle
-    for known in try place.vehicles() {
-      let file = try known.readVehicleFile()
-      guard file.vehicle.uuid != vehicle.uuid, file.topic != enrolment.topic else {
-        throw LedgerError.taken(known.path)
-      }
-    }
     _ = try Self.certificateRequest(enrolment.certificateRequest, name: "controller")
-    let admission = try place.admitter().admit(enrolment, now: now)
-    let file = VehicleFile(
-      path: VehiclePaths.vehicle, vehicle: vehicle, operatorKey: admission.keys[0], topic: enrolment.topic,
-      broker: admission.vehicleBroker,
-      controller: .init(encryption: enrolment.encryptionKey, signing: enrolment.signingKey))
-    try place.add(
-      [
-        NewFile(VehiclePaths.authorityCertificate, admission.authority),
-        NewFile(VehiclePaths.controllerCertificate, admission.certificate),
-        NewFile(VehiclePaths.vehicle, file.render()),
-      ], as: vehicle.uuid.description)
-    return admission
+    return try place.admitter().admit(enrolment, now: now)
   }
 
   private static func certificateRequest(_ der: [UInt8], name: String) throws(Refusal) -> CertificateRequest {
@@ -137,14 +116,51 @@ public struct FleetOperator: Sendable {
     }
   }
 
-  /// Removes a vehicle. From the next reading of its access list on, the broker refuses the vehicle's clients. A copy
-  /// of the public part stays, as `.removed-NAME`.
-  public func remove(_ name: String) throws {
+  /// The names of the folders with vehicles' public parts.
+  public func folders() throws -> Set<String> {
+    Set(try Files.names(in: place.path(VehiclePaths.vehicles)).filter { !$0.hasPrefix(".") })
+  }
+
+  /// Puts vehicles' public parts into the folder, and takes those of removed vehicles away. The broker's lists have to be
+  /// written afterwards.
+  ///
+  /// - Parameters:
+  ///   - new: by the names of their folders. A folder that is there stays as it is.
+  ///   - former: the folders of removed vehicles with their ids. A copy of what is removed stays, as `.removed-NAME`.
+  /// - Returns: whether something has changed.
+  public func keep(_ new: [String: VehicleRecord], without former: [String: UUID]) throws -> Bool {
+    try place.alone {
+      var hasChanged = false
+      for (name, uuid) in former where try removeRecord(name, of: uuid) { hasChanged = true }
+      let present = try folders()
+      let (key, broker, authority) = (try place.keys().present.verificationKey, try place.broker(), try authorityPEM())
+      for (name, vehicle) in new where !present.contains(name) {
+        try place.record(of: name).create([
+          NewFile(VehiclePaths.authorityCertificate, authority),
+          NewFile(VehiclePaths.controllerCertificate, vehicle.certificate),
+          NewFile(VehiclePaths.vehicle, vehicle.file(operatorKey: key, broker: broker).render()),
+        ])
+        hasChanged = true
+      }
+      return hasChanged
+    }
+  }
+
+  /// Writes the broker's lists of who may use which topics. A broker reads them again on SIGHUP.
+  ///
+  /// - Parameter known: vehicles by the names of their folders; those of other folders are read there.
+  public func writeAccessList(knowing known: [String: VehicleTopics]) throws {
+    try place.writeAccessList(knowing: known)
+  }
+
+  /// - Returns: false if there is no folder of that name, or if it is another vehicle's.
+  private func removeRecord(_ name: String, of vehicle: UUID) throws -> Bool {
     let record = place.record(of: name)
-    let kept = "\(Files.parent(of: record.path))/.removed-\(record.name)"
+    guard Files.exists(record.path), try record.readVehicleFile().vehicle.uuid == vehicle else { return false }
+    let kept = "\(Files.parent(of: record.path))/.removed-\(name)"
     try StagingFolder.remove(kept)
     try StagingFolder.move(record.path, to: kept)
-    try place.writeAccessList()
+    return true
   }
 
   // MARK: - Access
@@ -153,7 +169,6 @@ public struct FleetOperator: Sendable {
   /// it, and decides whether the device may have it.
   ///
   /// - Parameters:
-  ///   - name: the name of the vehicle's folder.
   ///   - subject: the operator's name for the rider: 1 to 64 letters, digits, `.`, `-` and `_`.
   ///   - steps: steps of the vehicle, in any order.
   ///   - validity: Unix time, the end exclusive.
@@ -162,14 +177,16 @@ public struct FleetOperator: Sendable {
   /// - Returns: a token, and a certificate that lasts as long, or a day; and what to note of both.
   /// - Throws: also `Refusal`.
   public func grant(
-    _ name: String, subject: String, steps: [StepID], validity: Range<Int64>, to request: DeviceRequest, now: Int64
+    _ vehicle: VehicleRecord, subject: String, steps: [StepID], validity: Range<Int64>, to request: DeviceRequest,
+    now: Int64
   ) throws -> (file: AccessFile, entry: Ledger.Entry) {
     guard let rider = RiderName(subject) else { throw RequestError.unusableName(subject) }
     _ = try Self.certificateRequest(request.certificateRequest, name: "rider")
     // A booking can have begun before a new operator.
     let begin = max(validity.lowerBound, try place.issueTime(now).bounds.lowerBound)
     let plan = TokenPlan(rider: rider, steps: steps, notBefore: begin, lifetime: validity.upperBound - begin)
-    return try place.record(of: name).signAccess(plan, to: request, now: now, days: 1)
+    let file = vehicle.file(operatorKey: try place.keys().present.verificationKey, broker: try place.broker())
+    return try AccessSigner(for: file, of: place).sign(plan, to: request, now: now, days: 1)
   }
 
   /// What was given and revoked by hand, and what the server has put there.

@@ -87,14 +87,6 @@ package struct VehicleFolder: Sendable {
     try VehicleFile(reading: path(VehiclePaths.vehicle))
   }
 
-  /// A part that vehicle.toml had at first, but that somebody may have removed.
-  func present<Part>(_ part: Part?, _ name: String) throws -> Part {
-    guard let part else {
-      throw ConfigurationError(path(VehiclePaths.vehicle), "\(name) is missing")
-    }
-    return part
-  }
-
   func readCertificate(_ name: String) throws -> Certificate {
     let path = path(name)
     let pem = try Files.readRegular(path)
@@ -122,6 +114,14 @@ package struct VehicleFolder: Sendable {
     do { return try CertificateAuthority(certificate: certificate, key: key, at: file) } catch {
       throw ContentError.openSSL(path(VehiclePaths.authorityKey), error)
     }
+  }
+}
+
+extension VehicleFile {
+  /// A part that vehicle.toml had at first, but that somebody may have removed.
+  func present<Part>(_ part: Part?, _ name: String) throws(ConfigurationError) -> Part {
+    guard let part else { throw ConfigurationError(path, "\(name) is missing") }
+    return part
   }
 }
 
@@ -186,7 +186,7 @@ enum VehiclePaths {
   /// The same key, until the tag has accepted it.
   static func newMasterKey(of tag: TagUID) -> String { "operator/tags/\(tag).new" }
 
-  static let riders = "riders"
+  static let riders = RiderPaths.folder
   static func folder(of rider: RiderName) -> String { "\(riders)/\(rider)" }
   /// No rider's name begins with a dot.
   static func staging(of rider: RiderName) -> String { "\(riders)/.\(rider).new" }

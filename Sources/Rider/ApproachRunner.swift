@@ -42,7 +42,7 @@ package final class ApproachRunner {
     _ target: Command.Move.Target?, until interruption: Interruption, tell: @escaping (Approach.Event) throws -> Void
   ) throws -> Approach.Ending {
     self.tell = tell
-    let watch = try loop.watch(interruption.number) { [unowned self] in try take(.interrupt) }
+    let watch = try loop.watch(interruption.number) { [unowned self] in try apply(.interrupt) }
     defer {
       watch.cancel()
       search.stop()
@@ -51,7 +51,7 @@ package final class ApproachRunner {
       client?.close()
       self.tell = { _ in }
     }
-    try take(.begin(target))
+    try apply(.begin(target))
     try loop.run()
     // Only the effect `end` stops the loop without an error, and it sets this first.
     return try result!.get()
@@ -60,18 +60,18 @@ package final class ApproachRunner {
   /// Ends the searches that still run, and waits until they have released their devices: 2 s at most.
   package func close() { search.close() }
 
-  package func want(_ target: Command.Move.Target) throws { try take(.want(target)) }
+  package func want(_ target: Command.Move.Target) throws { try apply(.want(target)) }
 
-  package func stop() throws { try take(.stop) }
+  package func stop() throws { try apply(.stop) }
 
-  package func quit() throws { try take(.quit) }
+  package func quit() throws { try apply(.quit) }
 
   /// Where the step is to go as soon as a sighting is enough.
   package var pending: Command.Move.Target? { approach.pending }
 
   // MARK: -
 
-  private func take(_ input: Approach.Input) throws {
+  private func apply(_ input: Approach.Input) throws {
     inputs.append(input)
     if isPerforming { return }
     isPerforming = true
@@ -93,16 +93,16 @@ package final class ApproachRunner {
     case .ask(let steps):
       try client?.begin(steps.map { .prepare($0) }) { [unowned self, weak client] step, update in
         // A client that is to be closed has nothing more to say.
-        if client === self.client { try take(.request(update, of: step)) }
+        if client === self.client { try apply(.request(update, of: step)) }
       }
-    case .startSearches: try search.start(on: loop) { [unowned self] in try take(.search($0, $1)) }
+    case .startSearches: try search.start(on: loop) { [unowned self] in try apply(.search($0, $1)) }
     case .stopSearches: search.stop()
     case .present(let sighting, let target): try client?.present(sighting, to: target)
     case .stop: try stopSteps(over: client)
     case .call(let call, let radio):
       if calls == nil {
         let sender = try CallSender(radio)
-        calls = (sender, try loop.receive(sender.events) { [unowned self] in try take(.caller($0)) })
+        calls = (sender, try loop.receive(sender.events) { [unowned self] in try apply(.caller($0)) })
       }
       calls?.sender.call(call)
     case .stopCalling: calls?.sender.stop()
@@ -114,7 +114,7 @@ package final class ApproachRunner {
       client = nil
     case .schedule(let timer, let time):
       cancel(timer)
-      timers.append((timer, loop.schedule(at: time) { [unowned self] in try take(.timer(timer)) }))
+      timers.append((timer, loop.schedule(at: time) { [unowned self] in try apply(.timer(timer)) }))
     case .cancel(let timer): cancel(timer)
     case .report(let event): try tell(event)
     case .end(let result):
@@ -135,10 +135,10 @@ package final class ApproachRunner {
           loop.schedule(at: .now) { client.close() }
           return try stopSteps(over: nil)
         }
-        try take(.stopped(result.mapError { $0 }))
+        try apply(.stopped(result.mapError { $0 }))
       }
     } catch {
-      try take(.stopped(.failure(error)))
+      try apply(.stopped(.failure(error)))
     }
   }
 

@@ -17,12 +17,19 @@ extension FleetService {
     let validity = try booking.validity(
       of: request.device.thumbprint.description, askedBy: caller.device, at: now)
     // Before anything is signed for somebody who gets nothing.
-    try await store.read { try Self.check(booking, for: caller, at: now, in: $0) }
+    let record = try await store.read { transaction in
+      try Self.check(booking, for: caller, at: now, in: transaction)
+      return try VehicleTable.record(of: booking.vehicle.id, in: transaction)
+    }
+    guard let record else {
+      logger.error("no access: the vehicle's public part is unknown", metadata: ["vehicle": "\(booking.vehicle.id)"])
+      throw OperatorFailure.access
+    }
     let token: IssuedToken
     do {
       token = try await issuer.issue(
         Grant(
-          folder: booking.vehicle.folder, subject: booking.subject, steps: booking.steps, validity: validity,
+          vehicle: record, subject: booking.subject, steps: booking.steps, validity: validity,
           request: request), now: now)
     } catch { throw refusal(of: error, for: id) }
     // Nobody has the token before this is written.
@@ -66,7 +73,7 @@ extension FleetService {
     guard let error = error as? IssuerError else { return error }
     switch error {
     case .request(let reason): return FleetRefusal.badRequest(reason)
-    case .taken, .failed:
+    case .failed:
       // This line is for the operator, because it names files.
       logger.error("no access", metadata: ["booking": "\(booking)", "error": "\(error)"])
       return OperatorFailure.access

@@ -19,6 +19,7 @@ package final class FleetService: Sendable {
   let limit: Int64
   let known: KnownVehicles
   let ledger: LedgerKeeper
+  let folders: VehicleKeeper
 
   package init(
     store: any Store, issuer: any AccessIssuer, logger: Logger, limit: Int64 = BookingRules.maximumBookings,
@@ -27,10 +28,13 @@ package final class FleetService: Sendable {
     (self.store, self.issuer, self.logger, self.limit, self.clock) = (store, issuer, logger, limit, clock)
     known = KnownVehicles(store)
     ledger = LedgerKeeper(store: store, issuer: issuer, clock: clock)
+    folders = VehicleKeeper(store: store, issuer: issuer, clock: clock)
   }
 
   /// Follows changes of vehicles by this server and by others of the same database. Ends with the store.
-  package func followAnnouncements() async { await known.follow() }
+  package func followAnnouncements() async {
+    await known.follow { [self] in await agreeOnVehicles() }
+  }
 
   /// Whether the database answers.
   func checkStore() async throws { _ = try await store.read { try $0.run("SELECT 1 AS one") } }
@@ -43,6 +47,8 @@ package final class FleetService: Sendable {
     let now = clock()
     let last = try await store.read { try NoticeTable.last(in: $0) }
     let (done, number): (String, Int64)
+    // Riders of a vehicle that has joined at another server learn of the change, too.
+    try await folders.agree()
     do { (done, number) = try await issuer.rotateKeys(above: last, now: now) } catch let error as IssuerError {
       throw OperatorFailure.keys(error.description)
     }
@@ -82,7 +88,7 @@ package final class FleetService: Sendable {
     if try await !store.read({ try AccessTable.ofInactiveAccounts(at: now, in: $0) }).isEmpty {
       try await withdraw { try AccessTable.ofInactiveAccounts(at: now, in: $0) }
     }
-    try await forgetRemoved()
+    try await folders.agree()
     try await ledger.agree()
     // It would have thrown if the clock were not right.
     try await store.write { try TokenTable.forget(at: now, in: $0) }
@@ -107,6 +113,13 @@ package final class FleetService: Sendable {
     }
   }
 
+  /// Lets the operator's folder have the database's vehicles. If that fails, the housekeeping tries it again.
+  func agreeOnVehicles() async {
+    do { try await folders.agree() } catch {
+      logger.error("the operator's folder lacks vehicles", metadata: ["error": "\(error)"])
+    }
+  }
+
   /// Makes sure that the operator's keys are those of the database.
   ///
   /// - Throws: `OtherOperator`.
@@ -123,18 +136,21 @@ package final class FleetService: Sendable {
     }
   }
 
-  /// Takes in what the operator's ledger has, before anything else is done. An earlier version kept all tokens there.
+  /// Takes in what the operator's folder has, before anything else is done. An earlier version kept all tokens and the
+  /// vehicles' public parts there.
   ///
   /// - Returns: whether that was done. Notices must wait for it: else they would not revoke what is revoked there.
-  package func takeInLedger() async -> Bool {
+  package func takeInFolder() async -> Bool {
     do {
+      try await folders.takeIn()
+      try await folders.agree()
       try await ledger.agree()
       let (now, key) = (clock(), try await presentKey())
       try await store.write { try TokenTable.complete(signedBy: key, at: now, in: $0) }
       try await withdraw { try AccessTable.notWithdrawn(at: now, in: $0) }
       return true
     } catch {
-      logger.error("the operator's ledger is not taken in: vehicles are told nothing", metadata: ["error": "\(error)"])
+      logger.error("the operator's folder is not taken in: vehicles are told nothing", metadata: ["error": "\(error)"])
       return false
     }
   }

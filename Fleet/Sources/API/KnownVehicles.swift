@@ -25,11 +25,14 @@ final class KnownVehicles: Sendable {
   private static let announcement = "vehicle"
 
   /// Follows changes by this server and by others of the same database. Ends with the store.
-  func follow() async {
+  ///
+  /// - Parameter changed: what else follows a change.
+  func follow(_ changed: () async -> Void) async {
     let announcements = store.announcements()
     forget()
     for await announcement in announcements where [.everything, .change(Self.announcement)].contains(announcement) {
       forget()
+      await changed()
     }
   }
 

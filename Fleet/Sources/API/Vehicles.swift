@@ -62,25 +62,10 @@ extension FleetService {
     }
     known.forget()
     await noteWithdrawn(withdrawn)
-    if service == .removed { try await forgetRemoved() }
+    if service == .removed { try await folders.agree() }
     guard restored > 0 else { return }
     logger.notice("access given back", metadata: ["tokens": "\(restored)", "vehicle": "\(vehicle.id)"])
     await agreeWithLedger()
-  }
-
-  /// Lets the operator forget removed vehicles: each as soon as it knows all revocations, or all revoked tokens have
-  /// ended. Until then the broker admits the vehicle's clients.
-  func forgetRemoved() async throws {
-    let now = clock()
-    for removed in try await store.read({ try VehicleTable.removed(at: now, in: $0) }) {
-      // Another vehicle may already use its folder's name.
-      let isPresent = try await issuer.vehicle(in: removed.folder)?.uuid.description == removed.id
-      if isPresent {
-        if removed.waits { continue }
-        try await issuer.remove(removed.folder)
-      }
-      if isPresent || removed.isUntold { try await store.write { try NoticeTable.forget(removed.id, in: $0) } }
-    }
   }
 
   /// Sets a vehicle's present place; nil if it is no longer known.
@@ -119,7 +104,7 @@ extension FleetService {
   package func addVehicle(_ name: String) async throws -> String? {
     try Invitation.checkName(name)
     let now = clock()
-    if let made = try await issuer.vehicle(in: name) {
+    if let made = try await issuer.record(in: name) {
       try await insert(made, folder: name, now: now, code: nil)
       return nil
     }
@@ -134,14 +119,16 @@ extension FleetService {
   }
 
   /// - Parameter code: the digest of the invitation's code, which is used up; nil for none.
-  private func insert(_ vehicle: Vehicle, folder: String, now: Int64, code: String?) async throws {
+  private func insert(_ record: VehicleRecord, folder: String, now: Int64, code: String?) async throws {
     do {
       try await store.write { transaction in
+        // Of two vehicles that bring a code at once, one joins.
         if let code {
           guard try InvitationTable.spend(code, at: now, in: transaction) else { throw FleetRefusal.badCode }
         }
-        try VehicleTable.insert(vehicle, folder: folder, at: now, in: transaction)
-        try VehicleTable.note(.providerDropOff, of: vehicle.uuid.description, at: now, in: transaction)
+        guard try !VehicleTable.isTaken(record.topic, in: transaction) else { throw FleetRefusal.topicTaken }
+        try VehicleTable.insert(record, folder: folder, at: now, in: transaction)
+        try VehicleTable.note(.providerDropOff, of: record.vehicle.uuid.description, at: now, in: transaction)
         try KnownVehicles.announceChange(in: transaction)
       }
       known.forget()
@@ -164,27 +151,19 @@ extension FleetService {
       throw FleetRefusal.badCode
     }
     let vehicle = try invitation.vehicle(named: enrolment.name, id: enrolment.id, steps: enrolment.steps)
-    // Uses up the code first: of two vehicles that bring it at once, one continues.
-    try await insert(vehicle, folder: enrolment.id.description, now: now, code: code)
-    do {
-      let admission = try await issuer.admit(vehicle, enrolment, now: now)
-      logger.notice("vehicle joined", metadata: ["vehicle": "\(enrolment.id)"])
-      return (invitation.name, admission)
-    } catch {
-      try await takeBack(vehicle, invitation, code: code)
+    let admission: Admission
+    do { admission = try await issuer.admit(vehicle, enrolment, now: now) } catch {
       throw refusal(of: error, for: enrolment.id)
     }
-  }
-
-  /// Undoes what `insert` has done for a vehicle that the operator does not admit.
-  private func takeBack(_ vehicle: Vehicle, _ invitation: Invitation, code: String) async throws {
-    try await store.write { transaction in
-      try VehicleTable.delete(vehicle.uuid.description, in: transaction)
-      try KnownVehicles.announceChange(in: transaction)
-      // With its first end: else whoever has the code could keep it valid for ever, with requests that fail.
-      try InvitationTable.insert(invitation, code: code, in: transaction)
-    }
-    known.forget()
+    let record = VehicleRecord(
+      vehicle: vehicle, topic: enrolment.topic, encryptionKey: enrolment.encryptionKey,
+      signingKey: enrolment.statementKey, certificate: Array(admission.certificate.utf8))
+    guard try await !folders.hasByHand(record) else { throw FleetRefusal.topicTaken }
+    // Who comes second with the code does not get the certificate.
+    try await insert(record, folder: enrolment.id.description, now: now, code: code)
+    await agreeOnVehicles()
+    logger.notice("vehicle joined", metadata: ["vehicle": "\(enrolment.id)"])
+    return (invitation.name, admission)
   }
 
   private func refusal(of error: any Error, for vehicle: UUID) -> any Error {
@@ -192,7 +171,6 @@ extension FleetService {
     if case .request(let reason) = error { return FleetRefusal.badApplication(reason) }
     // This line is for the operator, because it names files.
     logger.error("a vehicle has not joined", metadata: ["vehicle": "\(vehicle)", "error": "\(error)"])
-    if case .taken = error { return FleetRefusal.topicTaken }
     return OperatorFailure.admission
   }
 }

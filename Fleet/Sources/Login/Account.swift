@@ -73,7 +73,7 @@ struct Session: Sendable, Equatable {
   }
 
   /// The meaning of a refresh token for this session.
-  enum Standing: Equatable {
+  enum RefreshUse: Equatable {
     case current
     case expired
     /// The token was used, and the same request comes again because its answer was lost: it has the same
@@ -83,7 +83,7 @@ struct Session: Sendable, Equatable {
     case reused
   }
 
-  func standing(of refreshToken: String, retry key: String?, at now: Int64) -> Standing {
+  func use(of refreshToken: String, retry key: String?, at now: Int64) -> RefreshUse {
     let digest = digest(of: refreshToken)
     if constantTimeEqual(digest, refresh) { return now < refreshExpires ? .current : .expired }
     if let formerRefresh, constantTimeEqual(digest, formerRefresh), let retry, let key,

@@ -287,7 +287,7 @@ package final class LoginService: Sendable {
       guard identical(proof.thumbprint, found.device) else { throw OAuthError.invalidProof(.otherKey) }
       if attempt == 0 { try await use(proof, at: now, isChange: true, refusal: OAuthError.invalidProof) }
       var session = found
-      switch session.standing(of: text, retry: retry, at: now) {
+      switch session.use(of: text, retry: retry, at: now) {
       case .current, .repeated: break
       case .expired:
         try await store.endSession(id: session.id)
@@ -330,7 +330,7 @@ package final class LoginService: Sendable {
     }
     if everywhere {
       // Ending every login requires a valid token.
-      if token.kind == .refresh, session.standing(of: text, retry: nil, at: now) != .current {
+      if token.kind == .refresh, session.use(of: text, retry: nil, at: now) != .current {
         _ = try await reuse(of: session)
         return
       }

@@ -146,7 +146,7 @@ struct Check: AsyncParsableCommand {
       }
     }
     for (id, name, vehicle) in vehicles {
-      if try folder.place.vehicle(vehicle)?.uuid.description != id {
+      if try folder.place.record(vehicle)?.vehicle.uuid.description != id {
         defects.append("the operator does not know the vehicle \(name) (\(id))")
       }
     }

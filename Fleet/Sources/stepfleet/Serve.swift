@@ -64,26 +64,15 @@ struct Serve: AsyncParsableCommand {
     do { try await service.checkOperator() } catch let error as OtherOperator {
       throw ServerError.otherOperator(folder.path("operator"), key: error.key, expected: error.expected)
     }
-    let isReady = await service.takeInLedger()
+    let isReady = await service.takeInFolder()
     let publisher = NoticePublisher(
-      store: store, desk: issuer, isAlone: settings.database == nil, logger: logger, clock: clock)
+      store: store, issuer: issuer, isAlone: settings.database == nil, logger: logger, clock: clock)
     let login = LoginService(
       settings: LoginSettings(
         origin: settings.origin, terms: try folder.terms(), burst: settings.burst,
         isShared: settings.database != nil), store: store,
       mailer: Sendmail(program: settings.sendmail, from: EmailAddress(settings.mailFrom)!, logger: logger),
       hooks: service.hooks, logger: logger, clock: clock)
-
-    let metrics = Metrics()
-    let riders = Router(context: FleetContext.self, options: .autoGenerateHeadEndpoints)
-    riders.add(middleware: Watch(metrics))
-    login.addRoutes(to: riders)
-    service.addRoutes(to: riders, login)
-    riders.refuseOtherMethods()
-    let operators = Router(context: FleetContext.self)
-    operators.add(middleware: Watch(Metrics()))
-    login.addAdminRoutes(to: operators)
-    service.addAdminRoutes(to: operators, login)
 
     var tls = try TLSConfiguration.makeServerConfiguration(
       certificateChain: NIOSSLCertificate.fromPEMFile(folder.path("tls/server.pem")).map { .certificate($0) },
@@ -95,9 +84,7 @@ struct Serve: AsyncParsableCommand {
     let readGauges = Self.gauges(
       service, issuer, connections, server: try NIOSSLCertificate.fromPEMFile(folder.path("tls/server.pem")).first,
       clock: clock)
-    let observers = Router(context: FleetContext.self)
-    observers.add(middleware: Watch(Metrics()))
-    for router in [operators, observers] { metrics.addAdminRoutes(to: router, readGauges) }
+    let (riders, operators, observers) = Self.routers(service, login, readGauges)
 
     // All listen: riders and the operator can send requests.
     let starting = Starting(metricsPort == nil ? 2 : 3)
@@ -140,6 +127,27 @@ struct Serve: AsyncParsableCommand {
     await store.close()
     unlink(socket)
     logger.notice("stopped")
+  }
+
+  /// What riders may ask, what the operator may ask, and what whoever observes the server may ask.
+  private static func routers(
+    _ service: FleetService, _ login: LoginService, _ gauges: @escaping @Sendable () async throws -> [Gauge]
+  ) -> (riders: Router<FleetContext>, operators: Router<FleetContext>, observers: Router<FleetContext>) {
+    let metrics = Metrics()
+    let riders = Router(context: FleetContext.self, options: .autoGenerateHeadEndpoints)
+    riders.add(middleware: Watch(metrics))
+    login.addRoutes(to: riders)
+    service.addRoutes(to: riders, login)
+    riders.refuseOtherMethods()
+    // Only riders' requests are counted.
+    let (operators, observers) = (Router(context: FleetContext.self), Router(context: FleetContext.self))
+    for router in [operators, observers] {
+      router.add(middleware: Watch(Metrics()))
+      metrics.addAdminRoutes(to: router, gauges)
+    }
+    login.addAdminRoutes(to: operators)
+    service.addAdminRoutes(to: operators, login)
+    return (riders, operators, observers)
   }
 }
 
@@ -303,7 +311,7 @@ private struct Following: Service {
 private struct Publishing: Service {
   let service: FleetService
   let publisher: NoticePublisher
-  /// Whether the operator's ledger was taken in.
+  /// Whether the operator's folder was taken in.
   let isReady: Bool
 
   func run() async throws {
@@ -311,7 +319,7 @@ private struct Publishing: Service {
       var isReady = isReady
       while !isReady {
         try await Task.sleep(for: .seconds(10))
-        isReady = await service.takeInLedger()
+        isReady = await service.takeInFolder()
       }
       await publisher.run()
     }

@@ -24,7 +24,7 @@ import Web
     #expect(
       bench.issuer.now.grants == [
         Grant(
-          folder: "car", subject: known.subject, steps: [StepID("left")!],
+          vehicle: bench.issuer.now.vehicles["car"]!, subject: known.subject, steps: [StepID("left")!],
           validity: bench.interval(1, 3).begin..<bench.interval(1, 3).end + 900, request: request)
       ])
     #expect(known.booking.hasAccess && known.version == 1)
@@ -170,7 +170,7 @@ import Web
     // It keeps no other one.
     #expect(try await bench.service.revoke(.booking(rides[1].id)) == 1)
     #expect(try await bench.untold() == ["van"])
-    #expect(await bench.service.takeInLedger())
+    #expect(await bench.service.takeInFolder())
     #expect(try await left() == [])
     #expect(try await bench.untold() == ["car", "van"])
     #expect(try await bench.revoked() == [.token("token 1"), .token("token 2")])

@@ -247,7 +247,9 @@ final class PlayedIssuer: AccessIssuer {
 
   struct State {
     /// By their folders.
-    var vehicles: [String: Vehicle] = [:]
+    var vehicles: [String: VehicleRecord] = [:]
+    /// What the broker's lists have, by the folders; nil if they are to be written.
+    var listed: Set<String>?
     var grants: [Grant] = []
     /// What is in the folder, and how often it was written.
     var ledger = Ledger(tokens: [], withdrawals: [], revokedCertificates: [])
@@ -272,9 +274,19 @@ final class PlayedIssuer: AccessIssuer {
     Step(id: StepID("left")!, side: .left, major: 1), Step(id: StepID("right")!, side: .right, major: 2),
   ]
 
-  /// A vehicle of that name is in the folder of that name.
+  /// A vehicle of that name and topic is in the folder of that name.
   func have(_ name: String) {
-    state.withLock { $0.vehicles[name] = try! Vehicle(name: name, uuid: .random(), steps: Self.steps) }
+    state.withLock { $0.vehicles[name] = Self.record(name) }
+  }
+
+  /// Somebody has removed a folder by hand.
+  func lose(_ folder: String) { state.withLock { $0.vehicles[folder] = nil } }
+
+  static func record(_ name: String, id: UUID = .random()) -> VehicleRecord {
+    VehicleRecord(
+      vehicle: try! Vehicle(name: name, uuid: id, steps: steps), topic: TopicPrefix(name)!,
+      encryptionKey: DecryptionKey().encryptionKey, signingKey: SigningKey().verificationKey,
+      certificate: Array("certificate".utf8))
   }
 
   private func check() throws { if let error = now.error { throw error } }
@@ -283,26 +295,43 @@ final class PlayedIssuer: AccessIssuer {
   func keys() async throws -> [VerificationKey] { [key.verificationKey] }
   func signers() async throws -> [VerificationKey] { [key.verificationKey] }
 
-  func vehicle(in folder: String) async throws -> Vehicle? {
+  func record(in folder: String) async throws -> VehicleRecord? {
     try check()
     return now.vehicles[folder]
   }
 
+  func folders() async throws -> Set<String> {
+    try check()
+    return Set(now.vehicles.keys)
+  }
+
   func admit(_ vehicle: Vehicle, _ enrolment: Enrolment, now: Int64) async throws -> Admission {
     try check()
-    state.withLock { $0.vehicles[enrolment.id.description] = vehicle }
     return Admission(
       keys: [key.verificationKey], host: "fleet.example", port: 8883, authority: "authority",
       certificate: "certificate",
       end: now + 100)
   }
 
-  func remove(_ folder: String) async throws {
+  func keep(_ new: [String: VehicleRecord], without former: [String: UUID]) async throws -> Bool {
     try check()
-    state.withLock {
-      $0.removed.append(folder)
-      $0.vehicles[folder] = nil
+    return state.withLock { state in
+      for (folder, id) in former where state.vehicles[folder]?.vehicle.uuid == id {
+        state.removed.append(folder)
+        state.vehicles[folder] = nil
+        state.listed = nil
+      }
+      for (folder, record) in new {
+        state.vehicles[folder] = record
+        state.listed = nil
+      }
+      return state.listed == nil
     }
+  }
+
+  func writeLists(knowing known: [String: VehicleTopics]) async throws {
+    try check()
+    state.withLock { $0.listed = Set($0.vehicles.keys).union(known.keys) }
   }
 
   func issue(_ grant: Grant, now: Int64) async throws -> IssuedToken {
@@ -313,7 +342,7 @@ final class PlayedIssuer: AccessIssuer {
       return (state.grants.count, state.meanwhile)
     }
     try await meanwhile?()
-    let vehicle = self.now.vehicles[grant.folder]!
+    let vehicle = grant.vehicle.vehicle
     let entry = Ledger.Entry(
       id: "token \(number)", rider: grant.subject, vehicle: vehicle.uuid, steps: grant.steps,
       notBefore: grant.validity.lowerBound, expires: grant.validity.upperBound,

@@ -51,32 +51,64 @@ import Testing
     ynNYGnKElaYkjTOeBeUQkwc7NYMqAiAM4Zc_RQSkT_Wmnv1OgmMVgqvt9m0uMCVi7vX_Juhieg
     """)!
 
-  /// A vehicle that has joined.
-  private func joined() async throws -> (Vehicle, Admission) {
+  /// A vehicle that has joined, and that the folder has.
+  private func joined() async throws -> (VehicleRecord, Admission) {
     let vehicle = try vehicle()
     let whole = Enrolment(
       code: "", name: nil, id: enrolment.id, topic: enrolment.topic, steps: enrolment.steps,
       encryptionKey: enrolment.encryptionKey, statementKey: enrolment.statementKey,
       certificateRequest: Self.controller)
-    return (vehicle, try await issuer.admit(vehicle, whole, now: now))
+    let admission = try await issuer.admit(vehicle, whole, now: now)
+    let record = VehicleRecord(
+      vehicle: vehicle, topic: enrolment.topic, encryptionKey: enrolment.encryptionKey,
+      signingKey: enrolment.statementKey, certificate: Array(admission.certificate.utf8))
+    _ = try await issuer.keep([vehicle.uuid.description: record], without: [:])
+    return (record, admission)
   }
 
-  private func issue(_ vehicle: Vehicle, to key: SigningKey) async throws -> IssuedToken {
+  private func issue(_ vehicle: VehicleRecord, to key: SigningKey) async throws -> IssuedToken {
     let request = DeviceRequest.signed(name: "phone", certificateRequest: Self.rider, issued: now, by: key)
     return try await issuer.issue(
       Grant(
-        folder: vehicle.uuid.description, subject: "b-1", steps: [StepID("left")!], validity: now..<now + 600,
+        vehicle: vehicle, subject: "b-1", steps: [StepID("left")!], validity: now..<now + 600,
         request: try DeviceRequest(verifying: request)), now: now)
   }
 
-  @Test func `a vehicle joins, once with its id and topic`() async throws {
-    let (vehicle, admission) = try await joined()
+  @Test func `a vehicle joins, and the folder has its public part`() async throws {
+    let (record, admission) = try await joined()
     #expect(admission.keys == (try await issuer.keys()) && admission.host == "localhost" && admission.port == 1)
     #expect(admission.authority.hasPrefix("-----BEGIN CERTIFICATE") && admission.end > now)
     #expect(admission.certificate.hasPrefix("-----BEGIN CERTIFICATE"))
-    #expect(try await issuer.vehicle(in: vehicle.uuid.description) == vehicle)
-    let again = await error { _ = try await joined() }
-    guard case .taken = again else { throw Unexpected() }
+    let name = record.vehicle.uuid.description
+    #expect(try await issuer.record(in: name) == record)
+    #expect(try await issuer.folders() == [name])
+    // What is there stays.
+    let file = folder.path + "/operator/vehicles/\(name)/vehicle.toml"
+    let text = try String(contentsOfFile: file, encoding: .utf8) + "# by hand\n"
+    try text.write(toFile: file, atomically: true, encoding: .utf8)
+    _ = try await issuer.keep([name: record], without: [:])
+    #expect(try String(contentsOfFile: file, encoding: .utf8) == text)
+  }
+
+  @Test func `the broker's lists have every vehicle, and are written when something has changed`() async throws {
+    let list = folder.path + "/operator/mosquitto.acl"
+    func content() throws -> String { try String(contentsOfFile: list, encoding: .utf8) }
+    let (record, _) = try await joined()
+    let (id, folder) = (record.vehicle.uuid, record.vehicle.uuid.description)
+    #expect(try await issuer.keep([:], without: [:]))
+    try await issuer.writeLists(knowing: [:])
+    #expect(try content().contains("user controller:\(id)\n"))
+    #expect(try await issuer.keep([:], without: [:]) == false)
+    // What the server knows is not read.
+    let other = VehicleTopics(of: .random(), topic: TopicPrefix("known")!, steps: record.vehicle.steps)
+    try await issuer.writeLists(knowing: [folder: other])
+    #expect(try content().contains("user controller:\(other.vehicle)\n") && !content().contains("\(id)"))
+    #expect(try await issuer.keep([:], without: [folder: .random()]) == false)
+    #expect(try await issuer.keep([:], without: [folder: id]))
+    #expect(try await issuer.record(in: folder) == nil)
+    #expect(try await issuer.keep([:], without: [folder: id]))
+    try await issuer.writeLists(knowing: [:])
+    #expect(try !content().contains("user controller:"))
   }
 
   @Test func `a token is issued, and noted nowhere`() async throws {
@@ -85,7 +117,7 @@ import Testing
     let token = try await issue(vehicle, to: phone)
     let read = try AccessFile(parsing: token.text, now: now).token
     #expect(read.id == token.entry.id && read.expires == now + 600 && token.entry.expires == now + 600)
-    #expect(token.entry.device == phone.verificationKey.thumbprint && token.entry.vehicle == vehicle.uuid)
+    #expect(token.entry.device == phone.verificationKey.thumbprint && token.entry.vehicle == vehicle.vehicle.uuid)
     #expect(token.entry.rider == "b-1" && token.entry.steps == [StepID("left")!] && token.entry.notBefore == now)
     #expect(try await issuer.keys().map(\.thumbprint) == [token.entry.key])
     #expect(token.entry.certificate!.end > now + 86_000)
@@ -116,17 +148,19 @@ import Testing
     let revoked = [Notice.Revocation(.token("t"), until: now + 600)]
     let results = try await issuer.notices(
       for: [
-        .init(folder: vehicle.uuid.description, number: now + 7, revoked: revoked),
-        .init(folder: "nobody", number: now, revoked: []),
+        .init(id: vehicle.vehicle.uuid, topic: vehicle.topic, number: now + 7, revoked: revoked),
+        .init(
+          id: vehicle.vehicle.uuid, topic: vehicle.topic, number: now,
+          revoked: (0..<200).map { .init(.token("\($0)"), until: now + 600) }),
       ], now: now)
     let notice = try results[0].get()
     #expect(notice.topic == enrolment.topic.notice)
     let read = try Notice.read(Array(notice.text.utf8), verifiedBy: try await issuer.keys())
-    #expect(read?.vehicle == vehicle.uuid && read?.sequence == now + 7)
+    #expect(read?.vehicle == vehicle.vehicle.uuid && read?.sequence == now + 7)
     #expect(read?.revoked == revoked)
     #expect(throws: (any Error).self) { try results[1].get() }
     #expect(try await issuer.number(ofNotice: Array(notice.text.utf8)) == now + 7)
-    let foreign = Notice(vehicle: vehicle.uuid, sequence: 9, issued: now, keys: [SigningKey().verificationKey])
+    let foreign = Notice(vehicle: vehicle.vehicle.uuid, sequence: 9, issued: now, keys: [SigningKey().verificationKey])
     #expect(try await issuer.number(ofNotice: Array(foreign.signed(by: SigningKey()).utf8)) == nil)
   }
 
@@ -137,13 +171,6 @@ import Testing
     let other = FolderIssuer(
       FleetOperator(folder.path + "/operator"), logger: Logger(label: "test"), clock: { [now] in now })
     #expect(try await other.certificateEnds()["vehicle"] == admission.end)
-  }
-
-  @Test func `a vehicle's folder is removed`() async throws {
-    let (vehicle, _) = try await joined()
-    let folder = vehicle.uuid.description
-    try await issuer.remove(folder)
-    #expect(try await issuer.vehicle(in: folder) == nil)
   }
 
   private func vehicle() throws -> Vehicle { try Vehicle(name: "bus", uuid: enrolment.id, steps: enrolment.steps) }
@@ -176,23 +203,13 @@ import Testing
     let refused = await error { _ = try await issuer.admit(vehicle(), enrolment, now: now) }
     guard case .request(let reason) = refused else { throw Unexpected() }
     #expect(reason.hasPrefix("the certificate request: "))
-    #expect(try await issuer.vehicle(in: enrolment.id.description) == nil)
+    #expect(try await issuer.folders().isEmpty)
   }
 
   @Test func `a vehicle that nobody has made is in no folder`() async throws {
-    #expect(try await issuer.vehicle(in: "car") == nil)
+    #expect(try await issuer.record(in: "car") == nil)
     // A name that no folder can have is none, too.
-    #expect(try await issuer.vehicle(in: "../car") == nil)
-  }
-
-  @Test func `access to a vehicle that is not there is a failure for the operator to read`() async throws {
-    let request = DeviceRequest.signed(name: "phone", certificateRequest: Self.rider, issued: now, by: SigningKey())
-    let grant = Grant(
-      folder: "car", subject: "b-1", steps: [StepID("left")!], validity: now..<now + 60,
-      request: try DeviceRequest(verifying: request))
-    let refused = await error { _ = try await issuer.issue(grant, now: now) }
-    guard case .failed(let reason) = refused else { throw Unexpected() }
-    #expect(reason.contains("car"))
+    #expect(try await issuer.record(in: "../car") == nil)
   }
 
   /// A clock of 1970, one that is behind the authority, and one after its end.
@@ -208,7 +225,7 @@ import Testing
       encryptionKey: enrolment.encryptionKey, statementKey: enrolment.statementKey,
       certificateRequest: Self.controller)
     let grant = Grant(
-      folder: vehicle.uuid.description, subject: "b-1", steps: [StepID("left")!], validity: now..<now + 60,
+      vehicle: vehicle, subject: "b-1", steps: [StepID("left")!], validity: now..<now + 60,
       request: try DeviceRequest(verifying: request))
     let none = try await issuer.ledger(now: now)
     for refused in [
@@ -220,13 +237,13 @@ import Testing
       guard case .failed(let reason) = refused else { throw Unexpected() }
       #expect(reason.contains("clock") && reason.hasSuffix("; nothing was changed"))
     }
-    #expect(try await issuer.vehicle(in: other.description) == nil)
+    #expect(try await issuer.record(in: other.description) == nil)
     #expect(try await issuer.keys().count == 1)
   }
 
   @Test func `an error is told in words`() {
     #expect(IssuerError.request("damaged").description == "damaged")
-    #expect(IssuerError.taken("a").description == "a" && IssuerError.failed("b").description == "b")
+    #expect(IssuerError.failed("b").description == "b")
   }
 }
 
@@ -235,4 +252,34 @@ final class TestFolder: Sendable {
   let path = FileManager.default.temporaryDirectory.path + "/stepfleet-\(UInt64.random(in: 0...UInt64.max))"
   init() { try! FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) }
   deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  @Test("without a broker a connection ends, and says with whom it could not begin")
+  func noBroker() async throws {
+    let line = try issuer.connect()
+    defer { line.close() }
+    line.subscribe(to: "fleet/bus/notice")
+    line.publish("notice", to: "fleet/bus/notice")
+    for _ in 0..<100 {
+      for case .ended(let error) in try await line.wait(for: .milliseconds(100)).events {
+        return #expect("\(error)".contains("localhost:1"))
+      }
+    }
+    Issue.record("the connection has not ended")
+  }
+
+  @Test("who waits for a broker can be woken")
+  func woken() async throws {
+    let line = try issuer.connect()
+    defer { line.close() }
+    line.wake()
+    #expect(try await line.wait(for: .seconds(20)).isWoken)
+  }
+
+  @Test("the number of the last notice is that of the operator's ledger")
+  func lastNumber() async throws {
+    #expect(try await issuer.lastNumber() == 0)
+    let (_, number) = try await issuer.rotateKeys(above: 7, now: now)
+    #expect(number >= 7)
+    #expect(try await issuer.lastNumber() == number)
+  }
 }

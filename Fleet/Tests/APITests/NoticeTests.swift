@@ -31,7 +31,7 @@ import Testing
     #expect(try await claim(bench).isEmpty)
     try await want(bench, "car")
     let first = try await claim(bench)
-    #expect(first.map(\.number) == [bench.now] && first.map(\.folder) == ["car"])
+    #expect(first.map(\.number) == [bench.now] && first.map(\.topic.description) == ["car"])
     #expect(try await claim(bench).isEmpty)
     try await noteSent(first[0], bench)
     #expect(try await bench.untold().isEmpty)
@@ -78,8 +78,8 @@ import Testing
     try await bench.store.write { try NoticeTable.wantAll(at: now, in: $0) }
     bench.wait(5)
     try await want(bench, "van")
-    #expect(try await claim(bench, upTo: 1).map(\.folder) == ["van"])
-    #expect(try await claim(bench).map(\.folder) == ["car"])
+    #expect(try await claim(bench, upTo: 1).map(\.topic.description) == ["van"])
+    #expect(try await claim(bench).map(\.topic.description) == ["car"])
   }
 
   @Test(arguments: Engine.forRules)
@@ -133,15 +133,16 @@ import Testing
       return first
     }
     let both = try await claim(bench)
-    #expect(Set((first + both).map(\.folder)) == ["car", "van"] && first.count == 1)
+    #expect(Set((first + both).map(\.topic.description)) == ["car", "van"] && first.count == 1)
   }
 }
 
 /// The sending, with a broker that is played.
 @Suite struct NoticePublisherTests {
-  private func publish(_ bench: Bench, _ desk: PlayedDesk, until isDone: () async throws -> Bool) async throws {
+  private func publish(_ bench: Bench, _ issuer: PlayedNoticeIssuer, until isDone: () async throws -> Bool) async throws
+  {
     let publisher = NoticePublisher(
-      store: bench.store, desk: desk, isAlone: true,
+      store: bench.store, issuer: issuer, isAlone: true,
       logger: Logger(label: "test") { [log = bench.log] _ in log.handler() },
       clock: { [bench] in bench.now })
     let task = Task { await publisher.run() }
@@ -152,45 +153,45 @@ import Testing
 
   @Test(arguments: Engine.forRules)
   func `every vehicle is told, and once`(_ engine: Engine) async throws {
-    let (bench, desk) = (try await Bench(engine), PlayedDesk())
+    let (bench, issuer) = (try await Bench(engine), PlayedNoticeIssuer())
     try await bench.service.publishToAll()
-    try await publish(bench, desk) { try await bench.untold().isEmpty }
-    #expect(desk.now.kept == ["car": bench.now, "van": bench.now])
-    #expect(desk.now.published == 2)
+    try await publish(bench, issuer) { try await bench.untold().isEmpty }
+    #expect(issuer.now.kept == ["car": bench.now, "van": bench.now])
+    #expect(issuer.now.published == 2)
   }
 
   @Test(arguments: Engine.forRules)
   func `a notice says what is revoked when it is sent, and of other vehicles nothing`(_ engine: Engine) async throws {
-    let (bench, desk, phone) = (try await Bench(engine), PlayedDesk(), TestDevice())
+    let (bench, issuer, phone) = (try await Bench(engine), PlayedNoticeIssuer(), TestDevice())
     let (ride, other) = (try await bench.ride(TestDevice()), try await bench.ride(phone, "van", by: "bob"))
     _ = try await bench.access(to: other.id, phone, by: "bob")
     #expect(try await bench.service.revoke(.booking(ride.id)) == 1)
     #expect(try await bench.service.revoke(.device(phone.thumbprint)) == 2)
-    try await publish(bench, desk) { try await bench.untold().isEmpty }
-    #expect(desk.now.revoked == ["car": [.token("token 1")], "van": [.device(phone.thumbprint)]])
+    try await publish(bench, issuer) { try await bench.untold().isEmpty }
+    #expect(issuer.now.revoked == ["car": [.token("token 1")], "van": [.device(phone.thumbprint)]])
     // What has ended needs no revocation.
     bench.wait(4 * hour)
     try await bench.service.publishToAll()
-    try await publish(bench, desk) { try await bench.untold().isEmpty }
-    #expect(desk.now.revoked == ["car": [], "van": []])
+    try await publish(bench, issuer) { try await bench.untold().isEmpty }
+    #expect(issuer.now.revoked == ["car": [], "van": []])
   }
 
   @Test func `a vehicle that the broker does not know keeps no other from its notice`() async throws {
-    let (bench, desk) = (try await Bench(), PlayedDesk())
-    desk.state.withLock { $0.unknown = ["car"] }
+    let (bench, issuer) = (try await Bench(), PlayedNoticeIssuer())
+    issuer.state.withLock { $0.unknown = ["car"] }
     try await bench.service.publishToAll()
-    try await publish(bench, desk) { try await bench.untold() == ["car"] }
+    try await publish(bench, issuer) { try await bench.untold() == ["car"] }
     // It is tried again.
-    desk.state.withLock { $0.unknown = [] }
+    issuer.state.withLock { $0.unknown = [] }
     bench.wait(30)
-    try await publish(bench, desk) { try await bench.untold().isEmpty }
+    try await publish(bench, issuer) { try await bench.untold().isEmpty }
   }
 
   @Test func `a broker that ends connections for a vehicle takes the others' notices`() async throws {
-    let (bench, desk) = (try await Bench(), PlayedDesk())
-    desk.state.withLock { $0.hated = ["car"] }
+    let (bench, issuer) = (try await Bench(), PlayedNoticeIssuer())
+    issuer.state.withLock { $0.hated = ["car"] }
     try await bench.service.publishToAll()
-    try await publish(bench, desk) {
+    try await publish(bench, issuer) {
       bench.wait(1)
       return try await bench.untold() == ["car"]
     }
@@ -198,12 +199,12 @@ import Testing
   }
 
   @Test func `a notice that came too late is replaced`() async throws {
-    let (bench, desk) = (try await Bench(), PlayedDesk())
+    let (bench, issuer) = (try await Bench(), PlayedNoticeIssuer())
     try await bench.service.publishToAll()
-    try await publish(bench, desk) {
+    try await publish(bench, issuer) {
       guard try await bench.untold().isEmpty else { return false }
       let now = bench.now
-      return desk.state.withLock { state in
+      return issuer.state.withLock { state in
         if state.late == nil {
           // Another server's, which was on its way for long.
           state.late = ("car", now - 1)
@@ -215,27 +216,27 @@ import Testing
   }
 
   @Test func `a broker that stops to acknowledge is left, whatever it had acknowledged before`() async throws {
-    let (bench, desk) = (try await Bench(), PlayedDesk())
-    desk.state.withLock { $0.isSilent = true }
+    let (bench, issuer) = (try await Bench(), PlayedNoticeIssuer())
+    issuer.state.withLock { $0.isSilent = true }
     try await bench.service.publishToAll()
-    try await publish(bench, desk) {
+    try await publish(bench, issuer) {
       bench.wait(1)
-      return desk.now.connections > 1
+      return issuer.now.connections > 1
     }
     #expect(bench.log.text.contains("error: notices are not published error=the broker does not answer"))
   }
 
   @Test func `a notice that cannot be written is said, and the rest is sent`() async throws {
-    let (bench, desk) = (try await Bench(), PlayedDesk())
-    desk.state.withLock { $0.unwritten = ["car"] }
+    let (bench, issuer) = (try await Bench(), PlayedNoticeIssuer())
+    issuer.state.withLock { $0.unwritten = ["car"] }
     try await bench.service.publishToAll()
-    try await publish(bench, desk) { try await bench.untold() == ["car"] }
+    try await publish(bench, issuer) { try await bench.untold() == ["car"] }
     #expect(bench.log.text.contains("error: a notice is not published"))
   }
 }
 
-/// A broker that is played. A vehicle's topic is the name of its folder, and a notice is its number.
-final class PlayedDesk: NoticeDesk {
+/// A broker that is played. A vehicle's topic is its name, and a notice is its number.
+final class PlayedNoticeIssuer: NoticeIssuer {
   struct State {
     /// The numbers of the notices that it keeps, by their topics.
     var kept: [String: Int64] = [:]
@@ -269,13 +270,13 @@ final class PlayedDesk: NoticeDesk {
     for vehicles: [NoticeOrder], now: Int64
   ) async throws -> [Result<SignedNotice, any Error>] {
     let unwritten = state.withLock { state in
-      for vehicle in vehicles { state.revoked[vehicle.folder] = vehicle.revoked.map(\.subject) }
+      for vehicle in vehicles { state.revoked[vehicle.topic.description] = vehicle.revoked.map(\.subject) }
       return state.unwritten
     }
     return vehicles.map { vehicle in
-      unwritten.contains(vehicle.folder)
+      unwritten.contains(vehicle.topic.description)
         ? .failure(Failure(description: "damaged"))
-        : .success(SignedNotice(topic: vehicle.folder, text: "\(vehicle.number)"))
+        : .success(SignedNotice(topic: vehicle.topic.description, text: "\(vehicle.number)"))
     }
   }
 
@@ -283,15 +284,15 @@ final class PlayedDesk: NoticeDesk {
 }
 
 final class PlayedLine: NoticeLine {
-  private let desk: PlayedDesk
+  private let issuer: PlayedNoticeIssuer
   private let events = Mutex<[NoticeConnection.Event]>([.connected])
   private let topics = Mutex<Set<String>>([])
 
-  init(_ desk: PlayedDesk) { self.desk = desk }
+  init(_ issuer: PlayedNoticeIssuer) { self.issuer = issuer }
 
   func subscribe(to topic: String) {
     topics.withLock { _ = $0.insert(topic) }
-    if let number = desk.now.kept[topic] { events.withLock { $0.append(Self.notice(topic, number)) } }
+    if let number = issuer.now.kept[topic] { events.withLock { $0.append(Self.notice(topic, number)) } }
   }
 
   private static func notice(_ topic: String, _ number: Int64) -> NoticeConnection.Event {
@@ -299,9 +300,9 @@ final class PlayedLine: NoticeLine {
   }
 
   func publish(_ text: String, to topic: String) {
-    let event: [NoticeConnection.Event] = desk.state.withLock { state in
+    let event: [NoticeConnection.Event] = issuer.state.withLock { state in
       state.published += 1
-      if state.hated.contains(topic) { return [.ended(PlayedDesk.Failure(description: "hated"))] }
+      if state.hated.contains(topic) { return [.ended(PlayedNoticeIssuer.Failure(description: "hated"))] }
       if state.unknown.contains(topic) { return [.acknowledged] }
       state.kept[topic] = Int64(text)
       if state.isSilent { return [.notice(topic: topic, payload: Array(text.utf8))] }
@@ -312,7 +313,7 @@ final class PlayedLine: NoticeLine {
 
   func wait(for duration: Duration) async throws -> (events: [NoticeConnection.Event], isWoken: Bool) {
     try await Task.sleep(for: .milliseconds(2))
-    desk.state.withLock { state in
+    issuer.state.withLock { state in
       guard let late = state.late, !state.isLateSent else { return }
       state.isLateSent = true
       state.kept[late.topic] = late.number

@@ -51,7 +51,7 @@ import Testing
         .init(.token("token 2"), until: now + hour, since: now - 7),
         .init(.token("revoked by hand"), until: now + hour, since: now - 5),
       ])
-    #expect(await bench.service.takeInLedger())
+    #expect(await bench.service.takeInFolder())
     // One ended, but not its certificate.
     #expect(try await rows(bench) == ["by hand", "ended", "revoked by hand", "token 1", "token 2", "token 3"])
     #expect(try await bench.revoked() == [.token("revoked by hand"), .token("token 2")])
@@ -64,10 +64,10 @@ import Testing
     #expect(kept.withdrawals.map(\.since) == [now - 5, now - 7])
     // Once more has no effect, also for another server.
     try await bench.tell()
-    #expect(await bench.service.takeInLedger())
+    #expect(await bench.service.takeInFolder())
     #expect(try await bench.untold().isEmpty)
     let second = FleetService(store: bench.store, issuer: bench.issuer, logger: bench.service.logger) { now }
-    #expect(await second.takeInLedger())
+    #expect(await second.takeInFolder())
     #expect(try await bench.untold().isEmpty)
     #expect(try await rows(bench).count == 6)
     #expect(bench.issuer.now.ledger == kept)

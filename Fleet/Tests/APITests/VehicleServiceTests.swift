@@ -2,6 +2,7 @@ import Booking
 import Domain
 import FleetTestSupport
 import Geography
+import Logging
 import Operator
 import StepProtocol
 import Store
@@ -151,8 +152,52 @@ import Web
     #expect(bench.issuer.now.removed == ["car"])
     // Another vehicle has that folder's name now.
     bench.issuer.have("car")
-    try await bench.service.forgetRemoved()
+    try await bench.service.folders.agree()
     #expect(bench.issuer.now.vehicles["car"] != nil)
+  }
+
+  /// Servers need not share a folder.
+  @Test(arguments: Engine.forRules)
+  func `a vehicle that has joined at one server is in the folder of another, and gets access there`(
+    _ engine: Engine
+  ) async throws {
+    let bench = try await Bench(engine)
+    let code = try #require(try await bench.service.addVehicle("bus"))
+    let joins = Enrolment(
+      code: code, name: nil, id: .random(), topic: TopicPrefix("fleet/bus")!, steps: PlayedIssuer.steps,
+      encryptionKey: DecryptionKey().encryptionKey, statementKey: SigningKey().verificationKey,
+      certificateRequest: [1])
+    _ = try await bench.service.enrol(joins)
+    #expect(bench.issuer.now.listed == ["car", "van", joins.id.description])
+    let issuer = PlayedIssuer()
+    let other = FleetService(
+      store: bench.store, issuer: issuer, logger: Logger(label: "test"), clock: { [bench] in bench.now })
+    #expect(await other.takeInFolder())
+    let record = try #require(issuer.now.vehicles[joins.id.description])
+    #expect(record == bench.issuer.now.vehicles[joins.id.description])
+    #expect(record.topic == joins.topic && record.encryptionKey == joins.encryptionKey)
+    #expect(record.signingKey == joins.statementKey && record.vehicle.name == "bus")
+    #expect(issuer.now.listed?.count == 3)
+    // Removed at one, it goes from the other's folder.
+    try await bench.service.setService(.removed, of: "bus")
+    try await bench.tell()
+    try await other.folders.agree()
+    #expect(issuer.now.removed == [joins.id.description] && issuer.now.listed == ["car", "van"])
+  }
+
+  @Test(arguments: Engine.forRules)
+  func `what an earlier version kept in the folder alone is taken in`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    let ride = try await bench.book("car", 0, 3)
+    try await bench.run(
+      "UPDATE vehicle SET topic = NULL, encryption_key = NULL, signing_key = NULL, certificate = NULL")
+    await #expect(throws: OperatorFailure.access) { _ = try await bench.access(to: ride.id, TestDevice()) }
+    #expect(try await bench.store.read { try VehicleTable.lacking(in: $0).count } == 2)
+    bench.issuer.lose("van")
+    #expect(await bench.service.takeInFolder())
+    #expect(try await bench.store.read { try VehicleTable.lacking(in: $0).map(\.folder) } == ["van"])
+    _ = try await bench.access(to: ride.id, TestDevice())
+    #expect(bench.issuer.now.grants.last?.vehicle == bench.issuer.now.vehicles["car"])
   }
 
   @Test func `vehicles are read again after a change by another server`() async throws {
@@ -194,9 +239,11 @@ import Web
 }
 
 @Suite struct EnrolmentTests {
-  private func enrolment(_ code: String, name: String? = nil, steps: [Step] = PlayedIssuer.steps) -> Enrolment {
+  private func enrolment(
+    _ code: String, name: String? = nil, steps: [Step] = PlayedIssuer.steps, topic: String = "fleet/bus"
+  ) -> Enrolment {
     Enrolment(
-      code: code, name: name, id: .random(), topic: TopicPrefix("fleet/bus")!, steps: steps,
+      code: code, name: name, id: .random(), topic: TopicPrefix(topic)!, steps: steps,
       encryptionKey: DecryptionKey().encryptionKey, statementKey: SigningKey().verificationKey,
       certificateRequest: [1])
   }
@@ -231,8 +278,11 @@ import Web
     bench.wait(60)
     bench.issuer.fail(IssuerError.request("the certificate request: damaged"))
     #expect(await refused(enrolment(code)) == .badApplication("the certificate request: damaged"))
-    bench.issuer.fail(IssuerError.taken("/srv/fleet/operator/vehicles/car"))
-    #expect(await refused(enrolment(code)) == .topicTaken)
+    bench.issuer.fail(nil)
+    // A vehicle that was made by hand, and one of the database.
+    bench.issuer.have("fleet")
+    #expect(await refused(enrolment(code, topic: "fleet")) == .topicTaken)
+    #expect(await refused(enrolment(code, topic: "car")) == .topicTaken)
     bench.issuer.fail(IssuerError.failed("/srv/fleet/operator: no space left"))
     await #expect(throws: OperatorFailure.admission) {
       try await bench.service.enrol(enrolment(code))
@@ -276,7 +326,7 @@ import Web
     let bench = try await Bench(engine)
     #expect(await refusal { _ = try await bench.service.addVehicle("car") } == .vehicleTaken)
     #expect(await refusal { _ = try await bench.service.addVehicle("a\nb") } == .badName)
-    try await bench.issuer.remove("car")
+    bench.issuer.lose("car")
     #expect(await refusal { _ = try await bench.service.addVehicle("car") } == .nameTaken)
   }
 }

@@ -456,9 +456,9 @@ struct LoginServiceTests {
     var (session, tokens) = Session.begin(account: "a", device: "d", at: 0, random: systemRandomness)
     _ = session.renew(with: tokens.refresh, retry: "key", at: 0, random: systemRandomness)
     let end = Session.refreshLifetime
-    #expect(session.standing(of: tokens.refresh, retry: "key", at: end - 1) == .repeated)
-    #expect(session.standing(of: tokens.refresh, retry: "key", at: end) == .expired)
-    #expect(session.standing(of: tokens.refresh, retry: "another", at: end) == .reused)
+    #expect(session.use(of: tokens.refresh, retry: "key", at: end - 1) == .repeated)
+    #expect(session.use(of: tokens.refresh, retry: "key", at: end) == .expired)
+    #expect(session.use(of: tokens.refresh, retry: "another", at: end) == .reused)
   }
 
   @Test("a login ends by either of its tokens; everywhere takes one that counts", arguments: Engine.present)

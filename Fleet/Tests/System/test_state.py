@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+import tomllib
 from contextlib import ExitStack, closing
 
 import pytest
@@ -13,6 +14,9 @@ from programs import wait_until
 from server import Server
 from test_bookings import Device, asked, claims, issued, ledger_of, noted, withdrawn
 from test_notices import Kept
+
+
+PUBLIC_PART = ("topic", "encryption_key", "signing_key", "certificate")
 
 
 @pytest.fixture
@@ -28,7 +32,8 @@ def given(rider, booking, device) -> str:
 
 
 def made_older(server):
-    """As the version before would have left the database and the folder: all tokens in the ledger."""
+    """As the version before would have left the database and the folder: all tokens in the ledger, and the vehicles'
+    public parts in the folder alone."""
     columns = "jti, rider, vehicle, steps, begins, expires, device, key, certificate, certificate_ends"
     array = "json_build_array" if server.database else "json_array"
     rows = [json.loads(line) for line in server.runs(f"SELECT {array}({columns}) FROM token")]
@@ -41,7 +46,9 @@ def made_older(server):
     for statement in (
         "DROP TABLE token", "DROP TABLE operator_key", "ALTER TABLE revoked_device DROP COLUMN ends",
         "DROP INDEX notice_waiting", "CREATE INDEX notice_untold ON notice (urgent, since) WHERE since IS NOT NULL",
-        "DELETE FROM migration WHERE name = 'token-1'",
+        "DROP INDEX vehicle_topic",
+        *(f"ALTER TABLE vehicle DROP COLUMN {column}" for column in PUBLIC_PART),
+        "DELETE FROM migration WHERE name IN ('token-1', 'vehicle-part-1')",
     ):
         server.runs(statement)
 
@@ -118,6 +125,39 @@ def test_a_server_with_other_keys_does_not_start(cluster, tmp_path):
         assert servers[0].stops() == 0
         servers[0].starts()
         refused(servers[1])
+
+
+def test_servers_need_no_common_folder_for_vehicles_that_join(cluster, new_rider, device, tmp_path):
+    """What each of them needs of the other's folder is the keys."""
+    if cluster.problem:
+        pytest.skip(f"no PostgreSQL: {cluster.problem}")
+    with ExitStack() as stack:
+        server = stack.enter_context(closing(Server(tmp_path / "fleet", "--database", cluster.database()))).starts()
+        copy = tmp_path / "copy"
+        shutil.copytree(server.folder, copy, symlinks=True)
+        other = stack.enter_context(closing(server.another(copy)))
+        code = server.types("vehicle", "add", "Bus").stdout.split("with the code ")[1].split(",")[0]
+        joined = device.stepctl(
+            "provision", "vehicle", tmp_path / "bus", "--fleet", other.url, "--ca", server.verify, "--code", code)
+        assert joined.status == 0, joined
+        (bus,) = json.loads(server.types("vehicle", "list", "--json").stdout)["vehicles"]
+        for folder in (server.folder, copy):
+            record = folder / "operator/vehicles" / bus["id"]
+            wait_until(lambda: record.exists(), "the folder has the vehicle")
+            made = tomllib.loads((record / "vehicle.toml").read_text())
+            own = tomllib.loads((tmp_path / "bus/vehicle.toml").read_text())
+            assert made["controller"] == own["controller"] and made["topic"] == own["topic"]
+            assert (record / "tls/controller.pem").read_text() == (tmp_path / "bus/tls/controller.pem").read_text()
+            lists = folder / "operator/mosquitto.acl"
+            wait_until(lambda: f"user controller:{bus['id']}\n" in lists.read_text(), "the broker's list has it")
+            # Commands by hand know it, too.
+            token = device.stepctl("provision", "token", record, "--device", device.request, "--rider", "anna", "--json")
+            assert token.status == 0, token
+        rider = new_rider(server, device.key)
+        assert given(rider, rider.books(bus["id"], None, moment(3)).json(), device)
+        assert server.types("vehicle", "remove", "Bus").returncode == 0
+        wait_until(lambda: not (server.folder / "operator/vehicles" / bus["id"]).exists(), "it goes", 90)
+        assert server.types("check", copy).returncode == 0
 
 
 @on_sqlite

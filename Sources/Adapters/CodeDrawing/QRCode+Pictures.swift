@@ -73,7 +73,7 @@ extension QRCode {
 }
 
 /// A number with at most three decimals and no exponent, as drawing formats need it.
-func decimal(_ value: Double) -> String {
+package func decimal(_ value: Double) -> String {
   let thousandths = Int((value * 1000).rounded())
   let (whole, rest) = abs(thousandths).quotientAndRemainder(dividingBy: 1000)
   var digits = String(1000 + rest).dropFirst()

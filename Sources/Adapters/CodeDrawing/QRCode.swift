@@ -58,7 +58,7 @@ package struct QRCode: Equatable, Sendable {
   }
 
   /// All dark modules, as runs of neighbours in a row, from the top left.
-  var runs: [(row: Int, columns: Range<Int>)] {
+  package var runs: [(row: Int, columns: Range<Int>)] {
     var runs: [(Int, Range<Int>)] = []
     for row in 0..<side {
       var start: Int?

@@ -80,11 +80,11 @@ package final class CurlTransport: HTTPTransport {
     let context = Unmanaged.passUnretained(transfer).toOpaque()
     _ = shim_set_pointer(library.setOption, easy, CURLOPT_WRITEDATA, context)
     _ = shim_set_callback(library.setOption, easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
-      Unmanaged<Transfer>.fromOpaque(context!).takeUnretainedValue().take(body: bytes, size * count)
+      Unmanaged<Transfer>.fromOpaque(context!).takeUnretainedValue().arrived(body: bytes, size * count)
     }
     _ = shim_set_pointer(library.setOption, easy, CURLOPT_HEADERDATA, context)
     _ = shim_set_callback(library.setOption, easy, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
-      Unmanaged<Transfer>.fromOpaque(context!).takeUnretainedValue().take(header: bytes, size * count)
+      Unmanaged<Transfer>.fromOpaque(context!).takeUnretainedValue().arrived(header: bytes, size * count)
     }
     try perform(request.url, transfer)
     var status = 0
@@ -209,7 +209,7 @@ private final class Transfer {
 
   deinit { reason.deallocate() }
 
-  func take(body bytes: UnsafeMutablePointer<CChar>?, _ count: Int) -> Int {
+  func arrived(body bytes: UnsafeMutablePointer<CChar>?, _ count: Int) -> Int {
     guard body.count + count <= limit else {
       isTooLarge = true
       return 0
@@ -219,7 +219,7 @@ private final class Transfer {
   }
 
   /// A header line with its line end. libcurl limits their number and size.
-  func take(header bytes: UnsafeMutablePointer<CChar>?, _ count: Int) -> Int {
+  func arrived(header bytes: UnsafeMutablePointer<CChar>?, _ count: Int) -> Int {
     let line = String(decoding: UnsafeRawBufferPointer(start: bytes, count: count), as: UTF8.self)
     guard let colon = line.firstIndex(of: ":") else {
       // The status line of a further response, for example after 100.

@@ -145,7 +145,7 @@ private final class FindSearch {
     }
     try loop.watch(connection.descriptor) { [self] in
       for report in try connection.received(at: (context.clocks.steady() - begin).inSeconds) {
-        guard try take(report) else { continue }
+        guard try located(report) else { continue }
         if case .fix = report { expectMore(on: loop) }
         try show(isNew: true)
         if found != nil { loop.stop() }
@@ -170,7 +170,7 @@ private final class FindSearch {
   }
 
   /// - Returns: false for a report that changes nothing.
-  private func take(_ report: GPSReport) throws -> Bool {
+  private func located(_ report: GPSReport) throws -> Bool {
     switch report {
     case .fix(let fix, _): settling.take(fix)
     case .noFix: settling.take(nil)

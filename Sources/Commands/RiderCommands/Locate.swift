@@ -76,7 +76,7 @@ struct Locate: ContextCommand {
       vehicle, radio: radio, limit: presence.timeout.timeout, interval: interval,
       speed: console.pace(playing.speed), recording: saving.save, trace: trace)
     if let view {
-      let way = Ride.Way(
+      let way = RideView.Way(
         vehicle: vehicle, name: settings.naming(file), radio: radio, speed: console.pace(playing.speed),
         limit: presence.timeout.timeout)
       // The picture takes the terminal's keys, so nobody could type a passphrase.

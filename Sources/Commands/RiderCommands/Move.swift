@@ -165,7 +165,7 @@ struct MoveRequest: Request {
       let searches = try presence.searches(vehicle, settings, speed: pace, trace: trace)
       // Searches that need a radio are created together with it.
       let radio = searches.contains { $0.method == .beacon } ? try settings.radioSpec() : nil
-      let way = Ride.Way(
+      let way = RideView.Way(
         vehicle: vehicle, name: settings.naming(access.file), side: side, radio: radio, speed: pace,
         limit: settings.timeout.value, calling: try caller(), wait: wait, via: try settings.via(via))
       let ride = Ride(way, context, console, view)

@@ -148,7 +148,7 @@ private final class StatusAnswers {
       lines.console.progress.show(waiting)
       let statement = try client.status(of: step).statement
       notice?.cancel()
-      take(statement)
+      arrived(statement)
       try lines.print(statement, by: client.path)
     }
     last?.note(heard)
@@ -164,7 +164,7 @@ private final class StatusAnswers {
       guard let known = newest[statement.step] else { return true }
       if statement.epoch != known.epoch { return false }
       guard statement.sequence > known.sequence else { return true }
-      take(statement)
+      arrived(statement)
       last?.note(heard)
       if !statement.hasState(of: known) {
         try lines.print(statement, by: client.path)
@@ -192,7 +192,7 @@ private final class StatusAnswers {
     try lines.printSilence(since: time, steps.filter { newest[$0] == nil })
   }
 
-  private func take(_ statement: Statement) {
+  private func arrived(_ statement: Statement) {
     heard = lines.context.clocks.wall()
     newest[statement.step] = statement
   }

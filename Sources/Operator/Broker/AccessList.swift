@@ -1,17 +1,21 @@
-import Domain
+public import Domain
 import Encoding
 import StepProtocol
 import SystemIO
 
+/// What a broker has to know of a vehicle.
+public struct VehicleTopics: Sendable {
+  public let vehicle: UUID
+  public let topic: TopicPrefix
+  public let steps: [Step]
+
+  public init(of vehicle: UUID, topic: TopicPrefix, steps: [Step]) {
+    (self.vehicle, self.topic, self.steps) = (vehicle, topic, steps)
+  }
+}
+
 /// Who may use which topics of the broker: acl_file in mosquitto.conf(5). Everything else is forbidden.
 struct AccessList {
-  struct Part {
-    let topic: TopicPrefix
-    let steps: [Step]
-    /// The vehicle.
-    let uuid: UUID
-  }
-
   private enum Access: String {
     case read, write, readwrite
 
@@ -25,32 +29,32 @@ struct AccessList {
     var topics: [(access: Access, name: String)]
   }
 
-  private let parts: [Part]
+  private let vehicles: [VehicleTopics]
 
-  init(_ parts: [Part]) { self.parts = parts }
+  init(_ vehicles: [VehicleTopics]) { self.vehicles = vehicles }
 
   private var grants: [Grant] {
     var grants: [Grant] = []
     var own = Grant(user: CertificateRole.operator.commonName, topics: [])
-    for part in parts {
-      let topic = part.topic
+    for vehicle in vehicles {
+      let topic = vehicle.topic
       func topics(setPosition: Access?, status: Access) -> [(access: Access, name: String)] {
-        part.steps.flatMap { step in
+        vehicle.steps.flatMap { step in
           (setPosition.map { [($0, topic.setPosition(step.id))] } ?? []) + [(status, topic.status(step.id))]
         }
       }
       grants.append(
         Grant(
-          user: CertificateRole.rider(of: part.uuid).commonName,
+          user: CertificateRole.rider(of: vehicle.vehicle).commonName,
           topics: [(.read, topic.availability)] + topics(setPosition: .write, status: .read)))
       grants.append(
         Grant(
-          user: CertificateRole.watcher(of: part.uuid).commonName,
+          user: CertificateRole.watcher(of: vehicle.vehicle).commonName,
           topics: [(.read, topic.availability)] + topics(setPosition: nil, status: .read)))
       // The controller reads its own availability: the will of an old, replaced connection may come late.
       grants.append(
         Grant(
-          user: CertificateRole.controller(of: part.uuid).commonName,
+          user: CertificateRole.controller(of: vehicle.vehicle).commonName,
           topics: [(.readwrite, topic.availability), (.read, topic.notice), (.write, topic.events)]
             + topics(setPosition: .read, status: .write)))
       own.topics +=

@@ -238,6 +238,7 @@ extension VehicleFolder {
 
   /// The key that verifies the controller's statements and events.
   package func controllerKey() throws -> VerificationKey {
-    try present(readVehicleFile().controller, "[controller]").signing
+    let file = try readVehicleFile()
+    return try file.present(file.controller, "[controller]").signing
   }
 }

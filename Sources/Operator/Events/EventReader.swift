@@ -55,9 +55,9 @@ package final class EventReader {
       self.folder = folder
       let file = try folder.readVehicleFile()
       vehicle = file.vehicle
-      topic = try folder.present(file.topic, "topic")
-      broker = try folder.present(file.broker, "[broker]")
-      controller = try folder.present(file.controller, "[controller]").signing
+      topic = try file.present(file.topic, "topic")
+      broker = try file.present(file.broker, "[broker]")
+      controller = try file.present(file.controller, "[controller]").signing
       let archive = place.archive(of: vehicle.uuid)
       writer = try archive.writer()
       try archive.read { line in
@@ -113,7 +113,7 @@ package final class EventReader {
           case .disconnected(let error):
             guard follows else { throw error }
             try report(.disconnected("\(address): \(error)"))
-          case .message(let message): try take(message, group)
+          case .message(let message): try arrived(message, for: group)
           case .acknowledged: break
           }
         }
@@ -144,13 +144,13 @@ package final class EventReader {
     reading.connection?.publish(topic: notice.topic.notice, payload: Array(notice.text.utf8), retain: true)
   }
 
-  private func take(_ message: Message, _ group: [Reading]) throws {
+  private func arrived(_ message: Message, for group: [Reading]) throws {
     for reading in group {
       if message.topic == reading.topic.availability {
         reading.isAbsent = message.payload == Availability.offline.payload
       } else if message.topic == reading.topic.events {
         do throws(ProtocolError) {
-          try take(line(message.payload, of: reading), reading)
+          try add(line(message.payload, of: reading), to: reading)
         } catch {
           try report(.foreign(error, of: reading.vehicle))
         }
@@ -165,7 +165,7 @@ package final class EventReader {
     return EventArchive.Line(event: event, digest: EventDigest(of: text), text: text)
   }
 
-  private func take(_ line: EventArchive.Line, _ reading: Reading) {
+  private func add(_ line: EventArchive.Line, to reading: Reading) {
     switch reading.chain.take(line.event, line.digest) {
     case .known: break
     case .waits: if !reading.waiting.contains(line) { reading.waiting.append(line) }
@@ -174,7 +174,7 @@ package final class EventReader {
       // Later events that have waited for this one may fit now.
       let waiting = reading.waiting.sorted { $0.event.sequence < $1.event.sequence }
       reading.waiting = []
-      for line in waiting { take(line, reading) }
+      for line in waiting { add(line, to: reading) }
     }
   }
 

@@ -1,4 +1,4 @@
-import Domain
+public import Domain
 import FileFormats
 import MQTT
 public import StepProtocol
@@ -77,19 +77,13 @@ public struct NoticeWriter: Sendable {
     eventKey = try place.eventKey().encryptionKey
   }
 
-  /// A notice for the vehicle whose public part is in the folder of that name.
-  public func notice(
-    for folder: String, number: Int64, revoked: [Notice.Revocation]
-  ) throws -> (topic: String, text: String) {
-    let folder = place.record(of: folder)
-    let file = try folder.readVehicleFile()
-    let topic = try folder.present(file.topic, "topic")
+  /// A notice for a vehicle.
+  public func notice(for vehicle: UUID, number: Int64, revoked: [Notice.Revocation]) throws -> String {
     let notice = Notice(
-      vehicle: file.vehicle.uuid, sequence: number, issued: now, keys: keys.counting,
-      revoked: revoked, eventKey: eventKey,
-      acknowledged: try place.archive(of: file.vehicle.uuid).last()?.place)
+      vehicle: vehicle, sequence: number, issued: now, keys: keys.counting, revoked: revoked, eventKey: eventKey,
+      acknowledged: try place.archive(of: vehicle).last()?.place)
     let text = notice.signed(by: keys.signingNotices)
     guard text.utf8.count <= Notice.maximumSize else { throw LedgerError.noticeTooLarge(notice.revoked.count) }
-    return (topic.notice, text)
+    return text
   }
 }

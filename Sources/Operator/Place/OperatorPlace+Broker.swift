@@ -140,21 +140,23 @@ extension OperatorPlace {
     try writeAccessList()
   }
 
-  func writeAccessList() throws {
+  /// - Parameter known: vehicles whose files need not be read, by the names of their folders.
+  func writeAccessList(knowing known: [String: VehicleTopics] = [:]) throws {
     let port = try broker().port
     try alone {
-      for file in try accessList().files(port: port) {
+      for file in try accessList(known).files(port: port) {
         try Files.replaceForOwner(path(file.name), with: file.content, mode: file.mode)
       }
     }
   }
 
-  private func accessList() throws -> AccessList {
+  private func accessList(_ known: [String: VehicleTopics] = [:]) throws -> AccessList {
     AccessList(
       try vehicles().map { folder in
+        if let known = known[folder.name] { return known }
         let file = try folder.readVehicleFile()
-        return AccessList.Part(
-          topic: try folder.present(file.topic, "topic"), steps: file.vehicle.steps, uuid: file.vehicle.uuid)
+        return VehicleTopics(
+          of: file.vehicle.uuid, topic: try file.present(file.topic, "topic"), steps: file.vehicle.steps)
       })
   }
 }
@@ -175,6 +177,12 @@ package struct BrokerAddress: Sendable, Equatable, CustomStringConvertible {
       let port = value["port"]?.integer.flatMap({ UInt16(exactly: $0) }), port > 0
     else { return nil }
     self.init(host: host, port: port)
+  }
+
+  /// The broker as vehicle.toml in a vehicle's folder names it.
+  var inVehicleFile: Broker {
+    Broker(
+      host: host.description, port: port, tls: .init(authority: VehiclePaths.authorityCertificate, identity: nil))
   }
 
   var text: String {

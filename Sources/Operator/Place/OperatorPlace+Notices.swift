@@ -51,8 +51,8 @@ extension OperatorPlace {
     for folder: VehicleFolder, by key: SigningKey, listing keys: [VerificationKey], now: Int64
   ) throws -> AddressedNotice {
     let file = try folder.readVehicleFile()
-    let topic = try folder.present(file.topic, "topic")
-    let broker = try folder.present(file.broker, "[broker]")
+    let topic = try file.present(file.topic, "topic")
+    let broker = try file.present(file.broker, "[broker]")
     let time = try issueTime(now)
     let (eventKey, acknowledged) = (try eventKey().encryptionKey, try archive(of: file.vehicle.uuid).last()?.place)
     let notice = try change {

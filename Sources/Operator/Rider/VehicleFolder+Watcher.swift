@@ -36,7 +36,7 @@ extension VehicleFolder {
   package func provisionWatcher(_ plan: WatcherPlan, now: Int64) throws -> WatcherSummary {
     try checkFinished()
     let vehicle = try readVehicleFile()
-    let topic = try present(vehicle.topic, "topic")
+    let topic = try vehicle.present(vehicle.topic, "topic")
     let steps = vehicle.vehicle.steps
     let name = "\(VehiclePaths.watchers)/\(plan.name)"
     guard !Files.exists(path(name)) else { throw ProvisioningError.watcherExists(path(name)) }

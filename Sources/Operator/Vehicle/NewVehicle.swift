@@ -30,7 +30,7 @@ struct NewVehicle {
     var (operatorFiles, end): ([NewFile], Int64) = ([], .max)
     switch owner {
     case .itself(let broker):
-      let access = AccessList([.init(topic: plan.topic, steps: plan.vehicle.steps, uuid: plan.vehicle.uuid)])
+      let access = AccessList([VehicleTopics(of: plan.vehicle.uuid, topic: plan.topic, steps: plan.vehicle.steps)])
       let new = try NewOperator(named: plan.vehicle.name, in: folder.path, at: broker, access, now: now)
       admission = try new.admitter.admit(enrolment, now: now)
       (operatorFiles, end) = (new.files, new.brokerEnd)
@@ -45,7 +45,7 @@ struct NewVehicle {
     let vehicle = try! Vehicle(name: admission.name, uuid: plan.vehicle.uuid, steps: plan.vehicle.steps)
     let file = VehicleFile(
       path: VehiclePaths.vehicle, vehicle: vehicle, operatorKey: admission.keys[0], topic: plan.topic,
-      broker: admission.vehicleBroker, controller: .init(encryption: keys.encryption, signing: keys.signing))
+      broker: admission.broker.inVehicleFile, controller: .init(encryption: keys.encryption, signing: keys.signing))
     let controller = ControllerFile(
       path: VehiclePaths.controller, vehicle: VehiclePaths.vehicle,
       broker: .init(

@@ -91,11 +91,6 @@ public struct VehicleAdmission: Sendable {
       authority: try part("authority", json["authority"]?.string.map { Array($0.utf8) }),
       certificate: try part("certificate", json["certificate"]?.string.map { Array($0.utf8) }))
   }
-
-  /// The broker as vehicle.toml names it.
-  var vehicleBroker: Broker {
-    Broker(host: host, port: port, tls: .init(authority: VehiclePaths.authorityCertificate, identity: nil))
-  }
 }
 
 /// Who admits a new vehicle.

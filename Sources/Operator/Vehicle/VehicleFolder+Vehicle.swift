@@ -182,7 +182,8 @@ extension VehicleFolder {
 
   /// The broker's address, as the vehicle's file has it.
   func readBroker() throws -> BrokerAddress {
-    let broker = try present(try readVehicleFile().broker, "[broker]")
+    let file = try readVehicleFile()
+    let broker = try file.present(file.broker, "[broker]")
     guard let host = BrokerHost(broker.host) else {
       throw ConfigurationError(path(VehiclePaths.vehicle), "[broker] host: expected a host name or an IP address")
     }

@@ -245,7 +245,7 @@ final class BridgeServer {
       guard identical(frame.section, section) else {
         return end(peer, LWS_CLOSE_STATUS_POLICY_VIOLATION, "the frame is of another section")
       }
-      guard take(frame) else {
+      guard arrived(frame) else {
         say(.note("publisher of \(section): a frame of more than 1 MiB, as clients would get it"))
         return end(peer, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE, "at most \(FeedFrame.longest) bytes, as it is passed on")
       }
@@ -271,7 +271,7 @@ final class BridgeServer {
 
   /// - Returns: false for a frame that clients could not read.
   @discardableResult
-  private func take(_ frame: FeedFrame) -> Bool {
+  private func arrived(_ frame: FeedFrame) -> Bool {
     let now = now
     guard bridge.take(frame, at: now) else { return false }
     counts.received += 1
@@ -354,7 +354,7 @@ final class BridgeServer {
                 revoke(bytes) ? "took a newer revocation list" : "the revocation list is malformed: the old one counts")
             )
           } else if let frame = try? FeedFrame(parsing: bytes) {
-            take(frame)
+            arrived(frame)
           }
         case .connected, .ended: throw MalformedMessage()
         }

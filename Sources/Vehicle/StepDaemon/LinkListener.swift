@@ -190,7 +190,7 @@ private final class LinkLoop {
   private func listen() {
     do throws(RadioError) {
       let acceptor = try LinkAcceptor(adapter: adapter)
-      guard let registration = try? loop.watch(acceptor.descriptor, { [unowned self] in take() }) else { return }
+      guard let registration = try? loop.watch(acceptor.descriptor, { [unowned self] in connected() }) else { return }
       self.acceptor = (acceptor, registration)
       reported = nil
       events.post(.listening)
@@ -202,8 +202,8 @@ private final class LinkLoop {
     }
   }
 
-  private func take() {
-    guard let channel = acceptor?.0.take(), makeRoom() else { return }
+  private func connected() {
+    guard let channel = acceptor?.0.next(), makeRoom() else { return }
     lastNumber += 1
     let link = Link(channel)
     links[lastNumber] = link

@@ -13,6 +13,8 @@ import Testing
   let folder: TemporaryFolder
   let fleet: FleetOperator
   let vehicle: Vehicle
+  /// What the server knows of it.
+  let record: VehicleRecord
   let port: UInt16
 
   init() throws {
@@ -20,14 +22,21 @@ import Testing
     vehicle = try Vehicle.sample()
     port = try Port.unused()
     fleet = try FleetOperator.create("\(folder.path)/operator", host: "localhost", port: port, now: now)
-    try admit(vehicle, "a/b")
+    record = try Self.admit(vehicle, "a/b", to: fleet)
   }
 
-  func admit(_ vehicle: Vehicle, _ topic: String) throws {
-    _ = try fleet.admit(
-      .init(
-        vehicle: vehicle, topic: TopicPrefix(topic)!, encryptionKey: DecryptionKey().encryptionKey,
-        signingKey: SigningKey().verificationKey, certificateRequest: Self.request("controller")), now: now)
+  /// What a server does with a vehicle that joins.
+  @discardableResult
+  static func admit(_ vehicle: Vehicle, _ topic: String, to fleet: FleetOperator) throws -> VehicleRecord {
+    let enrolment = VehicleEnrolment(
+      vehicle: vehicle, topic: TopicPrefix(topic)!, encryptionKey: DecryptionKey().encryptionKey,
+      signingKey: SigningKey().verificationKey, certificateRequest: try request("controller"))
+    let record = VehicleRecord(
+      vehicle: vehicle, topic: enrolment.topic, encryptionKey: enrolment.encryptionKey,
+      signingKey: enrolment.signingKey, certificate: try fleet.admit(enrolment, now: now).certificate)
+    #expect(try fleet.keep([vehicle.uuid.description: record], without: [:]))
+    try fleet.writeAccessList(knowing: [:])
+    return record
   }
 
   static func request(_ name: String) throws -> [UInt8] { try CertificateRequest(for: PrivateKey(), name: name).der() }
@@ -36,7 +45,7 @@ import Testing
     let text = DeviceRequest.signed(
       name: "anna", certificateRequest: try Self.request("rider"), issued: now, by: device)
     return try fleet.grant(
-      vehicle.uuid.description, subject: "b-1", steps: [.left], validity: now..<now + hour,
+      record, subject: "b-1", steps: [.left], validity: now..<now + hour,
       to: DeviceRequest(verifying: text), now: now
     ).entry
   }
@@ -45,15 +54,12 @@ import Testing
   func revocable() throws {
     // AccessRules.mostOfVehicle of the server.
     let revoked = (0..<64).map { _ in Notice.Revocation(.token(UUID.random().description), until: now + hour) }
-    let text = try fleet.noticeWriter(now: now).notice(
-      for: vehicle.uuid.description, number: now, revoked: revoked
-    ).text
+    let text = try fleet.noticeWriter(now: now).notice(for: vehicle.uuid, number: now, revoked: revoked)
     #expect(try Notice.read(Array(text.utf8), verifiedBy: fleet.keys())?.revoked == revoked)
     // Two more keys and the last event take less than 500 bytes.
     #expect(text.utf8.count + 500 <= Notice.maximumSize)
     #expect(throws: LedgerError.self) {
-      try fleet.noticeWriter(now: now).notice(
-        for: vehicle.uuid.description, number: now, revoked: revoked + revoked)
+      try fleet.noticeWriter(now: now).notice(for: vehicle.uuid, number: now, revoked: revoked + revoked)
     }
   }
 
@@ -90,17 +96,16 @@ import Testing
     let broker = try Mosquitto(configuration: "\(folder.path)/operator/mosquitto.conf", port: port)
     defer { withExtendedLifetime(broker) {} }
     // The broker has read its access list before.
-    let late = try Vehicle(name: "Late", uuid: .random(), steps: vehicle.steps)
-    try admit(late, "a/c")
+    let late = try Self.admit(Vehicle(name: "Late", uuid: .random(), steps: vehicle.steps), "a/c", to: fleet)
     let writer = try fleet.noticeWriter(now: now)
     let connection = try fleet.connect()
     defer { connection.close() }
     var texts: [String] = []
-    for (number, one) in [late, vehicle].enumerated() {
-      let (topic, text) = try writer.notice(for: one.uuid.description, number: Int64(number), revoked: [])
+    for (number, one) in [late, record].enumerated() {
+      let text = try writer.notice(for: one.vehicle.uuid, number: Int64(number), revoked: [])
       #expect(try fleet.number(ofNotice: Array(text.utf8)) == Int64(number))
-      connection.subscribe(to: topic)
-      connection.publish(text, to: topic)
+      connection.subscribe(to: one.topic.notice)
+      connection.publish(text, to: one.topic.notice)
       texts.append(text)
     }
     var (returned, acknowledged): ([[UInt8]], Int) = ([], 0)
@@ -124,7 +129,7 @@ import Testing
   func retiring() throws {
     for _ in 0..<2 { _ = try fleet.rotateKeys(above: 0, now: now) }
     // It was installed with the new one.
-    try admit(try Vehicle(name: "Late", uuid: .random(), steps: vehicle.steps), "a/c")
+    try Self.admit(Vehicle(name: "Late", uuid: .random(), steps: vehicle.steps), "a/c", to: fleet)
     #expect(throws: LedgerError.notTold([vehicle.name], "\(folder.path)/operator")) {
       try fleet.retireKey(tokens: [], now: now)
     }

@@ -94,6 +94,7 @@ private let wrongClocks = [0, begin - 1, end, end + day]
   let car: VehicleFolder
   let fleet: FleetOperator
   let bus: Vehicle
+  let record: VehicleRecord
 
   init() throws {
     folder = try TemporaryFolder()
@@ -102,7 +103,7 @@ private let wrongClocks = [0, begin - 1, end, end + day]
     _ = try car.provisionToken(.sample(RiderName("bob")!), now: now, force: false)
     fleet = try FleetOperator.create("\(folder.path)/fleet", host: "localhost", port: 1, now: now)
     bus = try Vehicle(name: "Bus", uuid: .random(), steps: Vehicle.sample().steps)
-    _ = try fleet.admit(Self.enrolment(bus), now: now)
+    record = try FleetOperatorTests.admit(bus, "vehicles/\(bus.uuid)", to: fleet)
   }
 
   static func enrolment(_ vehicle: Vehicle) throws -> VehicleEnrolment {
@@ -259,9 +260,9 @@ private let wrongClocks = [0, begin - 1, end, end + day]
 
   @Test("a fleet's server admits, grants, revokes and forgets nothing")
   func server() throws {
-    let (request, folder) = (try Self.request(), bus.uuid.description)
+    let (request, record) = (try Self.request(), record)
     try expectRefusals("access") {
-      _ = try fleet.grant(folder, subject: "b-1", steps: [.left], validity: now..<now + hour, to: request, now: $0)
+      _ = try fleet.grant(record, subject: "b-1", steps: [.left], validity: now..<now + hour, to: request, now: $0)
     }
     try expectRefusals("a vehicle") {
       let vehicle = try Vehicle(name: "Van", uuid: .random(), steps: bus.steps)
@@ -284,7 +285,7 @@ private let wrongClocks = [0, begin - 1, end, end + day]
   @Test("a booking that began before a new operator gets access from the operator's beginning on")
   func earlierBooking() throws {
     let granted = try fleet.grant(
-      bus.uuid.description, subject: "b-1", steps: [.left], validity: now - hour..<now + hour, to: Self.request(),
+      record, subject: "b-1", steps: [.left], validity: now - hour..<now + hour, to: Self.request(),
       now: now)
     let token = granted.file.token
     #expect(token.notBefore == begin && token.expires == now + hour)

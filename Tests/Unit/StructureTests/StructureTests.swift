@@ -95,7 +95,9 @@ import Testing
     arrow("the vehicle's side that imports the operator's", from: "StepDaemon", to: "Operator"),
     arrow("an operator that drives a step", from: "Operator", to: "StepDaemon"),
     arrow("a console that knows a side", from: "Console", to: "Rider"),
-    arrow("a side that prints", from: "Operator", to: "Console"),
+    arrow("an operator that prints", from: "Operator", to: "Console"),
+    arrow("a vehicle that prints", from: "StepDaemon", to: "Console"),
+    arrow("a rider that prints", from: "Rider", to: "Console"),
     arrow("a rider's command that has the certificate authority", from: "RiderCommands", to: "Operator"),
     Fault(
       testDescription: "a module whose folder has another name", target: "Machine", path: "Sources/Vehicle/Engine",

@@ -12,15 +12,30 @@ package protocol AccessIssuer: Sendable {
   func signers() async throws -> [VerificationKey]
 
   /// The vehicle whose public part is in the folder of that name; nil if there is none.
-  func vehicle(in folder: String) async throws -> Vehicle?
+  func record(in folder: String) async throws -> VehicleRecord?
 
-  /// Admits a vehicle that joins. Its folder gets the vehicle's UUID as its name.
+  /// Issues the certificate of a vehicle that joins.
   ///
   /// - Throws: `IssuerError`.
   func admit(_ vehicle: Vehicle, _ enrolment: Enrolment, now: Int64) async throws -> Admission
 
-  /// Removes a vehicle's folder.
-  func remove(_ folder: String) async throws
+  /// The names of the folders with vehicles' public parts.
+  func folders() async throws -> Set<String>
+
+  /// Lets commands by hand know the vehicles.
+  ///
+  /// - Parameters:
+  ///   - new: those that have no folder, by the names that their folders get.
+  ///   - former: the folders of removed vehicles with their ids.
+  /// - Returns: whether the broker's lists have to be written.
+  /// - Throws: `IssuerError`.
+  func keep(_ new: [String: VehicleRecord], without former: [String: UUID]) async throws -> Bool
+
+  /// Writes the broker's lists.
+  ///
+  /// - Parameter known: vehicles by the names of their folders.
+  /// - Throws: `IssuerError`.
+  func writeLists(knowing known: [String: VehicleTopics]) async throws
 
   /// Signs a token, and makes the access file for it.
   ///
@@ -59,14 +74,12 @@ package protocol AccessIssuer: Sendable {
 package enum IssuerError: Error, Equatable, CustomStringConvertible {
   /// The request is damaged, or asks for something that is not allowed. The text names no file.
   case request(String)
-  /// The id or the topic is another vehicle's.
-  case taken(String)
   /// The folder cannot be used.
   case failed(String)
 
   package var description: String {
     switch self {
-    case .request(let reason), .taken(let reason), .failed(let reason): reason
+    case .request(let reason), .failed(let reason): reason
     }
   }
 }
@@ -125,8 +138,7 @@ package struct Admission: Sendable, Equatable {
 
 /// Access that a device is to have.
 package struct Grant: Sendable, Equatable {
-  /// The name of the vehicle's folder.
-  package let folder: String
+  package let vehicle: VehicleRecord
   /// The operator's name for the rider.
   package let subject: String
   package let steps: [StepID]

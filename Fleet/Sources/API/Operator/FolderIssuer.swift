@@ -15,12 +15,15 @@ package final class FolderIssuer: AccessIssuer {
   private let files = DispatchQueue(label: "stepfleet.operator")
   private let notices = DispatchQueue(label: "stepfleet.notices")
   private let ledgers = DispatchQueue(label: "stepfleet.ledger")
+  private let vehicles = DispatchQueue(label: "stepfleet.vehicles")
   private let certificates = DispatchQueue(label: "stepfleet.certificates")
   private let state = Mutex(State())
 
   private struct State {
     /// What was read of the certificates, and when.
     var certificates: (ends: [String: Int64], time: Int64)?
+    /// Whether this server has written the broker's lists, and they are as the folders are.
+    var hasLists = false
   }
 
   package init(_ place: FleetOperator, logger: Logger, clock: @escaping @Sendable () -> Int64) {
@@ -47,29 +50,47 @@ package final class FolderIssuer: AccessIssuer {
 
   package func signers() async throws -> [VerificationKey] { try await perform { try $0.signers() } }
 
-  package func vehicle(in folder: String) async throws -> Vehicle? { try await perform { try $0.vehicle(folder) } }
+  package func record(in folder: String) async throws -> VehicleRecord? {
+    try await perform { try $0.record(folder) }
+  }
 
   package func admit(_ vehicle: Vehicle, _ enrolment: Enrolment, now: Int64) async throws -> Admission {
     try await perform { place in
-      do {
-        let admission = try place.admit(
-          .init(
-            vehicle: vehicle, topic: enrolment.topic, encryptionKey: enrolment.encryptionKey,
-            signingKey: enrolment.statementKey, certificateRequest: enrolment.certificateRequest), now: now)
-        return Admission(
-          keys: admission.keys, host: admission.host, port: admission.port,
-          authority: String(decoding: admission.authority, as: UTF8.self),
-          certificate: String(decoding: admission.certificate, as: UTF8.self), end: try admission.end())
-      } catch let error as any Failure where error.exitStatus == .usage {
-        throw IssuerError.taken("\(error)")
+      let admission = try place.admit(
+        .init(
+          vehicle: vehicle, topic: enrolment.topic, encryptionKey: enrolment.encryptionKey,
+          signingKey: enrolment.statementKey, certificateRequest: enrolment.certificateRequest), now: now)
+      return Admission(
+        keys: admission.keys, host: admission.host, port: admission.port,
+        authority: String(decoding: admission.authority, as: UTF8.self),
+        certificate: String(decoding: admission.certificate, as: UTF8.self), end: try admission.end())
+    }
+  }
+
+  package func folders() async throws -> Set<String> { try await perform(on: vehicles) { try $0.folders() } }
+
+  package func keep(_ new: [String: VehicleRecord], without former: [String: UUID]) async throws -> Bool {
+    try await perform(on: vehicles) { [state] place in
+      let hasChanged = try place.keep(new, without: former)
+      return state.withLock {
+        if hasChanged { $0.hasLists = false }
+        return !$0.hasLists
       }
+    }
+  }
+
+  package func writeLists(knowing known: [String: VehicleTopics]) async throws {
+    try await perform(on: vehicles) { [state] place in
+      try place.writeAccessList(knowing: known)
+      state.withLock { $0.hasLists = true }
     }
   }
 
   package func issue(_ grant: Grant, now: Int64) async throws -> IssuedToken {
     try await perform { place in
       let granted = try place.grant(
-        grant.folder, subject: grant.subject, steps: grant.steps, validity: grant.validity, to: grant.request, now: now)
+        grant.vehicle, subject: grant.subject, steps: grant.steps, validity: grant.validity, to: grant.request, now: now
+      )
       return IssuedToken(entry: granted.entry, text: granted.file.text)
     }
   }
@@ -90,8 +111,6 @@ package final class FolderIssuer: AccessIssuer {
     try await perform { try $0.retireKey(tokens: tokens, now: now) }
   }
 
-  package func remove(_ folder: String) async throws { try await perform { try $0.remove(folder) } }
-
   /// How long what was read of the certificates is told, seconds.
   private static let freshness: Int64 = 600
 
@@ -110,7 +129,7 @@ package final class FolderIssuer: AccessIssuer {
   }
 }
 
-extension FolderIssuer: NoticeDesk {
+extension FolderIssuer: NoticeIssuer {
   package func connect() throws -> any NoticeLine { FolderLine(try place.connect()) }
 
   package func notices(
@@ -120,9 +139,9 @@ extension FolderIssuer: NoticeDesk {
       let writer = try place.noticeWriter(now: now)
       return vehicles.map { vehicle in
         Result {
-          let (topic, text) = try writer.notice(
-            for: vehicle.folder, number: vehicle.number, revoked: vehicle.revoked)
-          return SignedNotice(topic: topic, text: text)
+          SignedNotice(
+            topic: vehicle.topic.notice,
+            text: try writer.notice(for: vehicle.id, number: vehicle.number, revoked: vehicle.revoked))
         }
       }
     }

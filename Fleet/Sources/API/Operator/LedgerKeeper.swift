@@ -11,10 +11,8 @@ actor LedgerKeeper {
   private let store: any Store
   private let issuer: any AccessIssuer
   private let clock: Clock
-  /// The last run, so that they follow one another: else an older state could be written after a newer one.
-  private var last: Task<Void, any Error>?
-  /// The one that has not begun yet: it will see everything that is written before.
-  private var waiting: Task<Void, any Error>?
+  /// One run after the other: else an older state could be written after a newer one.
+  private lazy var runs = SharedRun { [weak self] in try await self?.bringTogether() }
   /// Whether the last run has put everything there.
   private var isKept = false
 
@@ -22,18 +20,9 @@ actor LedgerKeeper {
     (self.store, self.issuer, self.clock) = (store, issuer, clock)
   }
 
-  func agree() async throws {
-    if let waiting { return try await waiting.value }
-    let task = Task { [last] in
-      _ = await last?.result
-      waiting = nil
-      try await run()
-    }
-    (last, waiting) = (task, task)
-    try await task.value
-  }
+  func agree() async throws { try await runs.run() }
 
-  private func run() async throws {
+  private func bringTogether() async throws {
     let now = clock()
     let ledger = try await issuer.ledger(now: now)
     var rows = try await store.read { try TokenTable.known(at: now, in: $0) }

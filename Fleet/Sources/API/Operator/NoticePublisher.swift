@@ -1,4 +1,4 @@
-import Domain
+package import Domain
 package import Logging
 package import Operator
 package import StepProtocol
@@ -15,18 +15,18 @@ package struct SignedNotice: Sendable, Equatable {
 
 /// What a notice for one vehicle has to say.
 package struct NoticeOrder: Sendable, Equatable {
-  /// The name of the vehicle's folder.
-  package let folder: String
+  package let id: UUID
+  package let topic: TopicPrefix
   package let number: Int64
   package let revoked: [Notice.Revocation]
 
-  package init(folder: String, number: Int64, revoked: [Notice.Revocation]) {
-    (self.folder, self.number, self.revoked) = (folder, number, revoked)
+  package init(id: UUID, topic: TopicPrefix, number: Int64, revoked: [Notice.Revocation]) {
+    (self.id, self.topic, self.number, self.revoked) = (id, topic, number, revoked)
   }
 }
 
 /// Who writes notices, and who has the way to the vehicles' broker. `FolderIssuer` is the real one.
-package protocol NoticeDesk: Sendable {
+package protocol NoticeIssuer: Sendable {
   /// Begins to connect to the broker.
   func connect() throws -> any NoticeLine
 
@@ -57,7 +57,7 @@ package protocol NoticeLine: Sendable {
 /// vehicle, is tried again later, and meanwhile others are sent.
 package final class NoticePublisher: Sendable {
   private let store: any Store
-  private let desk: any NoticeDesk
+  private let issuer: any NoticeIssuer
   private let logger: Logger
   private let clock: Clock
   private let isAlone: Bool
@@ -71,8 +71,8 @@ package final class NoticePublisher: Sendable {
   private static let pause: Int64 = 20
 
   /// - Parameter isAlone: whether there is only one server for the database.
-  package init(store: any Store, desk: any NoticeDesk, isAlone: Bool, logger: Logger, clock: @escaping Clock) {
-    (self.store, self.desk, self.isAlone, self.logger, self.clock) = (store, desk, isAlone, logger, clock)
+  package init(store: any Store, issuer: any NoticeIssuer, isAlone: Bool, logger: Logger, clock: @escaping Clock) {
+    (self.store, self.issuer, self.isAlone, self.logger, self.clock) = (store, issuer, isAlone, logger, clock)
   }
 
   /// Sends until the task is cancelled.
@@ -82,7 +82,7 @@ package final class NoticePublisher: Sendable {
     if isAlone { try? await store.write { try NoticeTable.giveBackAll(in: $0) } }
     while !Task.isCancelled {
       do {
-        let line = try desk.connect()
+        let line = try issuer.connect()
         defer { line.close() }
         try await withThrowingTaskGroup(of: Void.self) { group in
           group.addTask { [store] in
@@ -136,7 +136,7 @@ package final class NoticePublisher: Sendable {
   private func step(_ session: inout Session) async throws {
     let waits = session.isConnected ? session.sent.isEmpty ? 1000 : 100 : 200
     let (events, isWoken) = try await session.line.wait(for: .milliseconds(waits))
-    try await take(events, &session)
+    try await arrived(events, &session)
     guard session.isConnected else { return }
     let now = clock()
     // A clock that was set back must not keep a notice waiting.
@@ -175,13 +175,13 @@ package final class NoticePublisher: Sendable {
       let orders = try await store.read { transaction in
         try claims.map { claim in
           NoticeOrder(
-            folder: claim.folder, number: claim.number,
+            id: UUID(claim.vehicle)!, topic: claim.topic, number: claim.number,
             revoked: try TokenTable.withdrawals(of: claim.vehicle, at: now, in: transaction).map {
               .init($0.subject, until: $0.until)
             })
         }
       }
-      notices = try await desk.notices(for: orders, now: now)
+      notices = try await issuer.notices(for: orders, now: now)
     } catch {
       try await giveBack(claims, after: Self.pause)
       throw error
@@ -205,7 +205,7 @@ package final class NoticePublisher: Sendable {
     try await giveBack(unwritten, after: Self.pause)
   }
 
-  private func take(_ events: [NoticeConnection.Event], _ session: inout Session) async throws {
+  private func arrived(_ events: [NoticeConnection.Event], _ session: inout Session) async throws {
     var told: [NoticeTable.Claim] = []
     /// What the broker keeps now, of what came from elsewhere.
     var others: [String: [UInt8]] = [:]
@@ -245,7 +245,7 @@ package final class NoticePublisher: Sendable {
   ) async throws {
     var numbers: [String: Int64] = [:]
     for (topic, payload) in others {
-      if let number = try await desk.number(ofNotice: payload) { numbers[session.topics[topic]!] = number }
+      if let number = try await issuer.number(ofNotice: payload) { numbers[session.topics[topic]!] = number }
     }
     if told.isEmpty, numbers.isEmpty { return }
     let now = clock()

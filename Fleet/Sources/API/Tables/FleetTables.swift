@@ -58,6 +58,11 @@ package enum FleetTables {
         "DROP INDEX notice_untold",
         "CREATE INDEX notice_waiting ON notice (urgent DESC, lease, since, vehicle) WHERE since IS NOT NULL",
       ]),
+    // The public parts of vehicles: VehicleTable.Part. Null for a vehicle of before, until a server has read its folder.
+    Migration(
+      "vehicle-part-1",
+      ["topic", "encryption_key", "signing_key", "certificate"].map { "ALTER TABLE vehicle ADD COLUMN \($0) TEXT" }
+        + ["CREATE UNIQUE INDEX vehicle_topic ON vehicle (topic) WHERE service <> 'removed'"]),
   ]
 
   // A unique constraint is named as SQLite names it in its error.

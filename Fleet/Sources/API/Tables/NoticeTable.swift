@@ -1,3 +1,4 @@
+import Domain
 import Store
 
 /// The rows of notices: one for each vehicle that has had one, and together the queue of those that the broker lacks.
@@ -49,16 +50,21 @@ enum NoticeTable {
 
   /// A notice that this server is to send.
   struct Claim: Sendable, Equatable {
-    /// The vehicle's id, and the name of its folder.
-    let vehicle, folder: String
+    /// The vehicle's id.
+    let vehicle: String
+    let topic: TopicPrefix
     let number: Int64
     let wish: Int64
   }
 
   /// No row is taken, or kept from being tried again, for longer: seconds.
   static let longestLease: Int64 = 60
-  /// SQL on a row that can be taken. A clock that was set back must not keep a notice waiting.
-  private static let isDue = "since IS NOT NULL AND NOT (lease > ? AND lease <= ?)"
+  /// SQL on a row that can be taken. A clock that was set back must not keep a notice waiting. Without a topic, the
+  /// vehicle's public part was not taken in yet (`VehicleTable.lacking`).
+  private static let isDue = """
+    since IS NOT NULL AND NOT (lease > ? AND lease <= ?)
+    AND EXISTS (SELECT 1 FROM vehicle WHERE vehicle.id = notice.vehicle AND topic IS NOT NULL)
+    """
   private static func due(at now: Int64) -> [Value] { [.integer(now), .integer(now + longestLease)] }
 
   /// Whether there may be something to claim.
@@ -81,11 +87,12 @@ enum NoticeTable {
         ORDER BY urgent DESC, lease, since, vehicle LIMIT ? \(transaction.skipLocked))
       UPDATE notice SET number = CASE WHEN number < ? THEN ? ELSE number + 1 END, lease = ?
       WHERE vehicle IN (SELECT vehicle FROM due)
-      RETURNING vehicle, number, wish, (SELECT folder FROM vehicle WHERE vehicle.id = notice.vehicle) AS folder
+      RETURNING vehicle, number, wish, (SELECT topic FROM vehicle WHERE vehicle.id = notice.vehicle) AS topic
       """, due(at: now) + [.integer(Int64(count)), .integer(now), .integer(now), .integer(end)]
     ).map {
       Claim(
-        vehicle: $0.text("vehicle"), folder: $0.text("folder"), number: $0.integer("number"), wish: $0.integer("wish"))
+        vehicle: $0.text("vehicle"), topic: TopicPrefix($0.text("topic"))!, number: $0.integer("number"),
+        wish: $0.integer("wish"))
     }
   }
 

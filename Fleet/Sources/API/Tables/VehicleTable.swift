@@ -2,6 +2,7 @@ import Booking
 import Domain
 import Encoding
 import Geography
+import Operator
 import Store
 
 /// The rows of vehicles, and of what happened to them.
@@ -33,24 +34,87 @@ enum VehicleTable {
     try !transaction.run("SELECT id FROM vehicle WHERE name = ?", [.text(name)]).isEmpty
   }
 
+  /// Whether a vehicle has that topic. A removed one has none.
+  static func isTaken(_ topic: TopicPrefix, in transaction: borrowing Transaction) throws(StoreError) -> Bool {
+    try !transaction.run(
+      "SELECT id FROM vehicle WHERE topic = ? AND service <> 'removed'", [.text(topic.description)]
+    ).isEmpty
+  }
+
   /// - Throws: `StoreError.constraint` if there is, or was, a vehicle of that name or id.
   static func insert(
-    _ vehicle: Vehicle, folder: String, at now: Int64, in transaction: borrowing Transaction
+    _ record: VehicleRecord, folder: String, at now: Int64, in transaction: borrowing Transaction
   ) throws(StoreError) {
+    let vehicle = record.vehicle
     try transaction.run(
       "INSERT INTO vehicle (id, name, folder, steps, service, created) VALUES (?, ?, ?, ?, 'in_service', ?)",
       [
         .text(vehicle.uuid.description), .text(vehicle.name), .text(folder), .text(vehicle.steps.json.text),
         .integer(now),
       ])
+    try complete(record, in: transaction)
   }
 
-  /// Takes an insertion back, with what was noted of the vehicle.
-  static func delete(_ id: String, in transaction: borrowing Transaction) throws(StoreError) {
-    try transaction.run("DELETE FROM vehicle_event WHERE vehicle = ?", [.text(id)])
-    try NoticeTable.forget(id, in: transaction)
-    try transaction.run("DELETE FROM vehicle WHERE id = ?", [.text(id)])
+  /// Notes the public part of a vehicle.
+  static func complete(_ record: VehicleRecord, in transaction: borrowing Transaction) throws(StoreError) {
+    try transaction.run(
+      "UPDATE vehicle SET topic = ?, encryption_key = ?, signing_key = ?, certificate = ? WHERE id = ?",
+      [
+        .text(record.topic.description), .text(Base64URL.encode(record.encryptionKey.bytes)),
+        .text(Base64URL.encode(record.signingKey.bytes)), .text(String(decoding: record.certificate, as: UTF8.self)),
+        .text(record.vehicle.uuid.description),
+      ])
   }
+
+  /// The vehicles whose public part is unknown: their ids, and the names of their folders.
+  static func lacking(in transaction: borrowing Transaction) throws(StoreError) -> [(id: String, folder: String)] {
+    try transaction.run("SELECT id, folder FROM vehicle WHERE topic IS NULL ORDER BY id").map {
+      ($0.text("id"), $0.text("folder"))
+    }
+  }
+
+  /// The public part of a vehicle; nil if it is unknown.
+  static func record(of id: String, in transaction: borrowing Transaction) throws(StoreError) -> VehicleRecord? {
+    try transaction.run("SELECT \(recordColumns) FROM vehicle WHERE id = ?", [.text(id)]).first.flatMap(
+      VehicleRecord.init)
+  }
+
+  /// What the broker has to know, by the names of the vehicles' folders. Removed vehicles, and those whose public part is
+  /// unknown, are left out.
+  static func topics(in transaction: borrowing Transaction) throws(StoreError) -> [String: VehicleTopics] {
+    var topics: [String: VehicleTopics] = [:]
+    for row in try transaction.run(
+      "SELECT id, folder, steps, topic FROM vehicle WHERE service <> 'removed' AND topic IS NOT NULL")
+    {
+      guard let id = UUID(row.text("id")), let topic = TopicPrefix(row.text("topic")), let steps = row.steps else {
+        continue
+      }
+      topics[row.text("folder")] = VehicleTopics(of: id, topic: topic, steps: steps)
+    }
+    return topics
+  }
+
+  /// The names of the folders of those vehicles.
+  static func folders(in transaction: borrowing Transaction) throws(StoreError) -> Set<String> {
+    Set(
+      try transaction.run("SELECT folder FROM vehicle WHERE service <> 'removed' AND topic IS NOT NULL").map {
+        $0.text("folder")
+      })
+  }
+
+  static func records(
+    inFolders names: Set<String>, in transaction: borrowing Transaction
+  ) throws(StoreError) -> [String: VehicleRecord] {
+    var records: [String: VehicleRecord] = [:]
+    for name in names {
+      records[name] = try transaction.run(
+        "SELECT \(recordColumns) FROM vehicle WHERE folder = ? AND service <> 'removed'", [.text(name)]
+      ).first.flatMap(VehicleRecord.init)
+    }
+    return records
+  }
+
+  private static let recordColumns = "id, name, folder, steps, topic, encryption_key, signing_key, certificate"
 
   /// - Returns: false if the vehicle was removed meanwhile: what is removed does not come back.
   static func update(
@@ -123,6 +187,27 @@ enum VehicleTable {
   }
 }
 
+extension Row {
+  fileprivate var steps: [Step]? { (try? JSON(parsing: text("steps").utf8)).flatMap([Step].init(json:)) }
+}
+
+extension VehicleRecord {
+  /// Nil if the row has no public part.
+  fileprivate init?(_ row: Row) {
+    guard let topic = row.optionalText("topic").flatMap(TopicPrefix.init), let id = UUID(row.text("id")),
+      let steps = row.steps,
+      let vehicle = try? Vehicle(name: row.text("name"), uuid: id, steps: steps),
+      let encryption = row.optionalText("encryption_key").flatMap(Base64URL.decode),
+      let encryptionKey = try? EncryptionKey(encryption),
+      let signing = row.optionalText("signing_key").flatMap(Base64URL.decode),
+      let signingKey = try? VerificationKey(signing), let certificate = row.optionalText("certificate")
+    else { return nil }
+    self.init(
+      vehicle: vehicle, topic: topic, encryptionKey: encryptionKey, signingKey: signingKey,
+      certificate: Array(certificate.utf8))
+  }
+}
+
 extension FleetVehicle {
   init(_ row: Row) {
     let place: Place? =
@@ -133,7 +218,7 @@ extension FleetVehicle {
       { Place(position: position, since: since) } else { nil }
     self.init(
       id: row.text("id"), name: row.text("name"), folder: row.text("folder"),
-      steps: (try? JSON(parsing: row.text("steps").utf8)).flatMap([Step].init(json:)) ?? [],
+      steps: row.steps ?? [],
       service: Service(rawValue: row.text("service"))!, place: place)
   }
 }

@@ -147,7 +147,7 @@ package final class LinkAcceptor {
   package var descriptor: Int32 { socket.number }
 
   /// - Returns: nil if there is none.
-  package func take() -> LinkChannel? {
+  package func next() -> LinkChannel? {
     let number = accept(socket.number, nil, nil)
     guard number >= 0 else { return nil }
     _ = fcntl(number, F_SETFD, FD_CLOEXEC)

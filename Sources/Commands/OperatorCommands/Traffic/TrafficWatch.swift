@@ -47,7 +47,7 @@ struct TrafficWatch: ContextCommand {
     let watch = RoadWatch(site, place: place, title: feed.feed.description, context, console, recorder)
     defer { watch.close() }
     try watch.takeKeys(on: loop)
-    let source = try feed.start(at: place, on: loop, in: context, interruption, watch.take)
+    let source = try feed.start(at: place, on: loop, in: context, interruption, watch.arrived)
     defer { source.end() }
     try loop.watch(interruption.number) { loop.stop() }
     if let duration {
@@ -121,7 +121,7 @@ private final class RoadWatch {
   private var now: Double { (context.clocks.steady() - Self.epoch).inSeconds }
   private static let epoch = Instant.now
 
-  func take(_ event: FeedEvent) throws {
+  func arrived(_ event: FeedEvent) throws {
     switch event {
     case .connected: connection = .connected
     case .ended(let reason):

@@ -257,7 +257,8 @@ struct VehicleExamination {
       let path = try? settings.chosenVehicleFile(context)
     else { return }
     let folder = Files.parent(of: path)
-    for place in [folder, "\(folder)/../.."] {
+    let riders = Files.parent(of: folder)
+    for place in Files.name(of: riders) == RiderPaths.folder ? [folder, Files.parent(of: riders)] : [folder] {
       guard let obstacle = (try? BrokerFile(reading: "\(place)/mosquitto.conf"))?.obstacle else { continue }
       return part.find("files", .broken, obstacle.description, obstacle.remedy)
     }

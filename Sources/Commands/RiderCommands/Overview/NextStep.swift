@@ -45,7 +45,7 @@ struct NextStep {
   /// The vehicle that is meant, if this device knows it.
   let vehicle: KnownVehicle?
   /// Where the rider stands: a label and a sentence.
-  let standing: (label: String, text: String)
+  let summary: (label: String, text: String)
   /// One command, and why. A rider who knows nothing yet has two ways.
   let commands: [(typed: String, does: String)]
   /// What to tell the operator.
@@ -55,7 +55,7 @@ struct NextStep {
     _ state: State, _ vehicle: KnownVehicle?, _ label: String, _ text: String,
     _ commands: [(typed: String, does: String)], news: String? = nil
   ) {
-    (self.state, self.vehicle, standing, self.commands, self.news) = (state, vehicle, (label, text), commands, news)
+    (self.state, self.vehicle, summary, self.commands, self.news) = (state, vehicle, (label, text), commands, news)
   }
 
   /// How long before a booking's end it can be said to end soon, seconds.

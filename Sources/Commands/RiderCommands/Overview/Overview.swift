@@ -28,7 +28,7 @@ struct Overview: ContextCommand {
     let next = NextStep(for: known)
     if console.isJSON { return try console.result(known.json(next)) }
     if let vehicle = next.vehicle { try console.result("vehicle", known.line(of: vehicle)) }
-    try console.result(next.standing.label, next.standing.text)
+    try console.result(next.summary.label, next.summary.text)
     let width = next.commands.map(\.typed.columns).max() ?? 0
     for (index, command) in next.commands.enumerated() {
       let label = index == 0 ? "next" : ""

@@ -1,25 +1,25 @@
 import Encoding
 
 /// Text in the only encoding for which every PDF reader has a font (ISO 32000-1, D.2: WinAnsiEncoding).
-package struct PDFText: Equatable, Sendable {
+struct PDFText: Equatable, Sendable {
   let bytes: [UInt8]
 
   /// Nil if a character is not among the 218 for Western European languages.
-  package init?(_ text: String) {
+  init?(_ text: String) {
     let bytes = text.compactMap { Self.codes[$0] }
     guard bytes.count == text.count else { return nil }
     self.bytes = bytes
   }
 
   /// - Precondition: `text` is printable ASCII, which is the same in this encoding.
-  package init(ascii text: String) {
+  init(ascii text: String) {
     precondition(text.utf8.allSatisfy { (0x20...0x7E).contains($0) }, "not printable ASCII")
     bytes = Array(text.utf8)
   }
 
   private init(bytes: [UInt8]) { self.bytes = bytes }
 
-  package static func + (first: PDFText, second: PDFText) -> PDFText { PDFText(bytes: first.bytes + second.bytes) }
+  static func + (first: PDFText, second: PDFText) -> PDFText { PDFText(bytes: first.bytes + second.bytes) }
 
   /// The text, cut to this length; an ellipsis marks the cut.
   func truncated(to count: Int) -> PDFText {

@@ -1,3 +1,5 @@
+import CodeDrawing
+
 /// A document (PDF 1.4, as in ISO 32000-1) of pages with lines, filled squares and text.
 ///
 /// Its fonts are two of the 14 that every reader has: F is Courier-Bold, in which all characters have the same width,

@@ -1,17 +1,18 @@
-package import Domain
+import CodeDrawing
+import Domain
 
 /// Pages of labels to print, and to cut out or peel off: each is a code between lines of text.
-package struct LabelSheet: Sendable {
-  package struct Label: Sendable {
-    package let code: QRCode
+struct LabelSheet: Sendable {
+  struct Label: Sendable {
+    let code: QRCode
     /// Its word is printed at the top, readable from some metres away; nil for none.
-    package let side: Side?
+    let side: Side?
     /// The names of the vehicle and the step, above the code.
-    package let title: PDFText
+    let title: PDFText
     /// What to do, below the code.
-    package let instruction: PDFText
+    let instruction: PDFText
 
-    package init(_ code: QRCode, side: Side?, title: PDFText, instruction: PDFText) {
+    init(_ code: QRCode, side: Side?, title: PDFText, instruction: PDFText) {
       self.code = code
       self.side = side
       self.title = title
@@ -19,7 +20,7 @@ package struct LabelSheet: Sendable {
     }
   }
 
-  package enum Paper: String, CaseIterable, Sendable {
+  enum Paper: String, CaseIterable, Sendable {
     case a4, letter
 
     /// Millimetres.
@@ -31,13 +32,13 @@ package struct LabelSheet: Sendable {
     }
   }
 
-  package enum Failure: Domain.Failure, Equatable {
+  enum Failure: Domain.Failure, Equatable {
     /// Not even one label fits on the page.
     case tooLarge(size: Double, largest: Double)
 
-    package var exitStatus: ExitStatus { .usage }
+    var exitStatus: ExitStatus { .usage }
 
-    package var description: String {
+    var description: String {
       switch self {
       case .tooLarge(let size, let largest):
         "a label with a code of \(decimal(size)) mm does not fit on the page; \(decimal(largest)) mm would"
@@ -62,7 +63,7 @@ package struct LabelSheet: Sendable {
   ///   - size: millimetres, of a code without its quiet zone; nil for the largest size at which one label fits on a
   ///     page.
   ///   - copies: of each label, side by side.
-  package init(_ labels: [Label], size: Double?, paper: Paper, copies: Int = 1) throws(Failure) {
+  init(_ labels: [Label], size: Double?, paper: Paper, copies: Int = 1) throws(Failure) {
     let room = Self.room(on: paper)
     let size =
       size
@@ -82,7 +83,7 @@ package struct LabelSheet: Sendable {
     }
   }
 
-  package var pdf: [UInt8] {
+  var pdf: [UInt8] {
     var document = PDFDocument(width: paper.size.width, height: paper.size.height)
     for first in stride(from: 0, to: labels.count, by: columns * rows) {
       document.addPage(page(labels[first..<min(first + columns * rows, labels.count)]))

@@ -1,14 +1,16 @@
+import CodeDrawing
 import Domain
 import Testing
 
-@testable import CodeDrawing
+@testable import OperatorCommands
 
 @Suite("Sheets of labels") struct LabelSheetTests {
   private let label: LabelSheet.Label
 
   init() throws {
     label = LabelSheet.Label(
-      try QRCode(QRCodeTests.label, level: .medium), side: .left, title: PDFText("Rolling Chassis")!,
+      try QRCode(Array("stepctl:5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90/left".utf8), level: .medium), side: .left,
+      title: PDFText("Rolling Chassis")!,
       instruction: PDFText("scan to open")!)
   }
 
