@@ -1,7 +1,7 @@
 // A worn card and a slow bus. Loaded before the program (LD_PRELOAD).
 //
 // SLOW_SYNC_MS: how long fsync(2) of a file takes. HANGS: as long as this file is there, fsync(2) does not return.
-// SLOW_WRITE and SLOW_WRITE_MS: how long write(2) takes to a file whose path has that in it. SLOW_READ and SLOW_READ_MS:
+// SLOW_WRITE and SLOW_WRITE_MS: how long write(2) takes to a file whose path has that in it. SLOW_READ, SLOW_READ_MS:
 // the same of read(2). WRITES: a file that gets a line for each write to a `duty_cycle` (seconds, path, value), and for
 // each slow fsync(2) or write(2) (when it began, `slow`, when it ended).
 #define _GNU_SOURCE
