@@ -425,8 +425,8 @@ def test_a_publisher_that_floods_is_sent_away_and_delays_nobody(serve, authority
         if frames < 100 + 2 * 50 * ended["after"] and ended["bytes"] < 20e6 + 2 * 10e6 * ended["after"]:
             pytest.skip(f"this machine is too busy to send a flood: {ended}")
     assert ended["sent away"], ended
-    # A frame that waited for the end of the flood would come when most of the others were published.
-    assert len(behind) > published / 2 and sorted(behind)[len(behind) * 9 // 10] < published / 10, behind
+    # In frames that were published meanwhile. Who waited for the end of the flood would be more than a hundred behind.
+    assert len(behind) > published / 2 and sorted(behind)[len(behind) * 9 // 10] < 8, behind
     wait_until(lambda: counts(bridge)["refused"] == 1, "it is counted")
 
 
