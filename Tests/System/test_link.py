@@ -258,7 +258,7 @@ def test_a_vehicle_that_was_restarted_is_linked_again(beaming, parked):
     beaming.stepd.kill()
     starts(beaming)
     closed = alice.types("close", "--radio", "hci1")
-    # Mostly it takes as long as before. A second or third attempt is no fault; to wait for the old connection is one.
+    # Mostly it takes as long as before; a second or third attempt is no fault.
     assert closed.status == 0 and closed.seconds < 6 * opened.seconds, (opened, closed)
 
 
