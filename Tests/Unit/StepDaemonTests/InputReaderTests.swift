@@ -275,8 +275,9 @@ struct KernelInputCases {
     let reader = try InputReader([.enable: InputWiring(.gpio(chip: node, line: 3))])
     #expect(next(reader.events)?.report == SensorReport(.enable, isActive: false))
     try line.vanish()
+    // Nothing but the chip's going makes the reader look.
     #expect(
-      next(reader.events, within: .milliseconds(500))
+      next(reader.events)
         == InputEvent(
           report: SensorReport(.enable, isActive: nil), loss: "cannot open \(node): No such file or directory"))
   }
@@ -384,7 +385,7 @@ struct KernelInputCases {
     try folder.write("later/input", "1")
     #expect(next(reader.events, within: .seconds(2))?.report.isActive == true)
     #expect(rename(folder.path + "/later", folder.path + "/gone") == 0)
-    #expect(next(reader.events, within: .seconds(2))?.report.isActive == nil)
+    #expect(next(reader.events)?.loss != nil)
   }
 
   @Test("a path that leads to another folder is followed: within a second at rest, and by each question in a motion")
@@ -409,6 +410,6 @@ struct KernelInputCases {
     try folder.write("third/input", "0")
     #expect(next(reader.events, within: .milliseconds(500))?.report.isActive == false)
     #expect(rename(folder.path + "/third", folder.path + "/gone") == 0)
-    #expect(next(reader.events, within: .seconds(2))?.report.isActive == nil)
+    #expect(next(reader.events)?.loss != nil)
   }
 }
