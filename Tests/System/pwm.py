@@ -32,9 +32,17 @@ class Servos:
 
     def writes(self, channel: int = 0) -> list[tuple[float, int]]:
         """When a servo was told which pulse, in nanoseconds; not the zeros of a channel that is being set up."""
-        lines = [line.split() for line in self.log.read_text().splitlines()] if self.log.exists() else []
-        told = [(float(at), int(value)) for at, path, value in lines if f"/pwm{channel}/" in path]
+        told = [(float(at), int(value)) for at, path, value in self._lines if f"/pwm{channel}/" in path]
         return [(at, value) for at, value in told if value]
+
+    @property
+    def slow(self) -> list[tuple[float, float]]:
+        """When each call began and ended that was made slow."""
+        return [(float(begin), float(end)) for begin, what, end in self._lines if what == "slow"]
+
+    @property
+    def _lines(self) -> list[list[str]]:
+        return [line.split() for line in self.log.read_text().splitlines()] if self.log.exists() else []
 
     def value(self, name: str, channel: int = 0) -> int:
         return int((self.chip / f"pwm{channel}" / name).read_text().strip() or -1)

@@ -198,9 +198,10 @@ def test_a_host_that_does_not_exist_is_told(parked):
 def test_a_broker_that_never_answers_is_given_up_in_time(parked):
     alice = parked.rider("alice")
     with socket.create_server(("127.0.0.1", parked.port)):
+        patient = alice.starts_to_move("open", "left")
         ended = alice.moves("open", "left", "--timeout", "0.5")
+        assert patient.lives, "it waits longer without --timeout"
     assert (ended.status, ended.stdout) == (69, "")
-    assert ended.seconds < 9, "less than without --timeout"
 
 
 def test_a_recording_that_says_too_little_waits_for_the_broker(parked, tmp_path):

@@ -253,11 +253,13 @@ def test_a_rider_walks_up_and_opens_with_one_adapter_and_no_network(beaming, par
 def test_a_vehicle_that_was_restarted_is_linked_again(beaming, parked):
     """The rider's kernel still has the connection to the address that the vehicle had before."""
     alice = beaming.rider("alice")
-    assert alice.types("open", "--radio", "hci1").status == 0
+    opened = alice.types("open", "--radio", "hci1")
+    assert opened.status == 0, opened
     beaming.stepd.kill()
     starts(beaming)
-    ended = alice.types("close", "--radio", "hci1")
-    assert ended.status == 0 and ended.seconds < 15, ended
+    closed = alice.types("close", "--radio", "hci1")
+    # Mostly it takes as long as before; a second or third attempt is no fault.
+    assert closed.status == 0 and closed.seconds < 6 * opened.seconds, (opened, closed)
 
 
 def test_the_doctor_examines_the_link_on_both_sides(beaming, parked):

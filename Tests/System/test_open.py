@@ -380,15 +380,18 @@ def at_the_left_step(vehicle, rider, on_terminal, *command):
 @pytest.mark.parametrize("key", [b"s", b" "], ids=["s", "space"])
 @pytest.mark.parametrize("picture", [(), ("--watch",)], ids=["lines", "picture"])
 def test_a_key_stops_the_step_during_open(slow, on_terminal, picture, key):
+    bob = slow.rider("bob")
+    asked = bob.types("status")
     screen = at_the_left_step(slow, slow.rider("alice"), on_terminal, "open", *picture)
     slow.wait_for_motions(("left", "close", "open"))
     began = time.monotonic()
     screen.types(key)
     assert screen.ends() == 6
-    assert time.monotonic() - began < 2, "long before the end of the motion"
+    # A command that starts, connects and asks takes longer than this one, which has only to ask.
+    assert time.monotonic() - began < 5 * asked.seconds, "it waits neither for the end of the motion nor for a timeout"
     assert b"you stopped the left step: somewhere between open and closed" in screen.written
     assert screen.shows_what_is_typed, "the terminal is as it was"
-    assert slow.rider("bob").types("status").lines[0] == "left     somewhere between open and closed"
+    assert bob.types("status").lines[0] == "left     somewhere between open and closed"
     assert slow.motions == [("left", "close", "open")]
 
 

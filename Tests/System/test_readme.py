@@ -65,10 +65,14 @@ def test_what_the_tour_makes_is_not_committed():
 
 
 def test_a_newcomer_sees_a_step_open_with_one_command(on_terminal):
-    terminal = on_terminal([REPOSITORY / "Tests/Demo/try.sh", STEPCTL.parent])
+    demo = [REPOSITORY / "Tests/Demo/try.sh", STEPCTL.parent]
     began = time.monotonic()
+    subprocess.run(demo, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    all_but_the_picture = time.monotonic() - began
+    began = time.monotonic()
+    terminal = on_terminal(demo)
     terminal.shows("Rolling Chassis")
-    assert time.monotonic() - began < 5, "the picture is there at once"
+    assert time.monotonic() - began < 3 * all_but_the_picture, "the picture is there at once"
     # A walk takes its time.
     wait_until(lambda: "sliding" in "\n".join(terminal.frame), "the step slides", patience=30)
     terminal.waits_for(b"the left step is open")

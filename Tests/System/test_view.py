@@ -117,12 +117,15 @@ def test_lines_stay_lines(watch, arguments, variables):
     assert b"\x1b" not in terminal.written and terminal.written.count(b"\n") == 3
 
 
-@pytest.mark.parametrize("speed, least, most", [((), 2, 8), (("--speed", "20"), 0, 1.5)], ids=["its own", "20 times"])
-def test_a_recording_is_drawn_in_its_own_time_or_faster(watch, tmp_path, speed, least, most):
+@pytest.mark.parametrize("speed, seconds, least", [((), 2, 2), (("--speed", "20"), 60, 3)], ids=["its own", "20 times"])
+def test_a_recording_is_drawn_in_its_own_time_or_faster(watch, tmp_path, speed, seconds, least):
+    content = captures.HEADER + captures.heard(VEHICLE, {1: captures.HERE, 2: captures.AWAY}, seconds=seconds)
+    radio = captures.written(tmp_path / "capture", content)
     began = time.monotonic()
-    terminal = watch(*speed, radio=captures.written(tmp_path / "capture", captures.at_the_left(VEHICLE)))
+    terminal = watch(*speed, radio=radio)
     assert terminal.ends() == 0
-    assert least - 0.2 <= time.monotonic() - began <= most
+    # A machine may be slow: a tenth of that speed is what it has to do. PacedRadio's own tests have a clock of theirs.
+    assert least - 0.2 <= time.monotonic() - began <= 10 * least
     assert terminal.written.startswith(ENTER) and terminal.written.count(b"\x1b[H") >= 4
     (line,) = terminal.written.split(LEAVE)[1].decode().splitlines()
     assert line.endswith("at the left step")
@@ -154,7 +157,8 @@ def test_a_recording_is_printed_at_once_where_nobody_looks(stepctl, tmp_path):
     for more in (), ("--json",), ("--speed", "1"):
         began = time.monotonic()
         ended = stepctl("locate", "--watch", "--vehicle", tmp_path / "car.toml", "--radio", radio, *more)
-        assert ended.status == 0 and len(ended.lines) >= 119 and time.monotonic() - began < 10
+        assert ended.status == 0 and len(ended.lines) >= 119
+        assert time.monotonic() - began < 30, "half of its own time"
 
 
 @pytest.mark.parametrize("speed", ["0", "-1", "1001", "fast"])

@@ -33,10 +33,11 @@ final class ControllerLoop {
     /// Nil if no metrics are written.
     var metrics: MetricsFile?
     let log: Log
+    var timeouts = ControllerLoop.timeouts
   }
 
   /// How long the journal and the servos may take at the end, and after that the broker.
-  private static let timeouts = (settling: Duration.seconds(5), delivery: Duration.seconds(2))
+  static let timeouts = (settling: Duration.seconds(5), delivery: Duration.seconds(2))
 
   /// A connection that lasted so long is no part of an outage.
   private static let steadiness = Duration.seconds(60)
@@ -434,7 +435,7 @@ final class ControllerLoop {
     if controller.isAtRest { return deliver() }
     // A motion has its own limit; a disk or a servo that hangs has none.
     guard !controller.needsTicks, settling == nil else { return }
-    settling = loop.schedule(at: .now + Self.timeouts.settling) { [unowned self] in
+    settling = loop.schedule(at: .now + parts.timeouts.settling) { [unowned self] in
       parts.log.write(.warning, "the journal or a servo does not answer")
       deliver()
     }
@@ -447,6 +448,6 @@ final class ControllerLoop {
     // Without a connection, the broker has already published the will.
     if connected != nil { publish(.offline) }
     if unacknowledged.isEmpty { return loop.stop() }
-    loop.schedule(at: .now + Self.timeouts.delivery) { [unowned self] in loop.stop() }
+    loop.schedule(at: .now + parts.timeouts.delivery) { [unowned self] in loop.stop() }
   }
 }

@@ -136,21 +136,51 @@ struct CaptureRadioTests {
     #expect(then == .ended(time(9999)))
   }
 
-  @Test("play in their own time where somebody looks, or faster, and tell the same")
-  func paced() throws {
+  /// Time that passes where a radio waits, and in no other place.
+  private final class PlayedClock {
+    private let began = Instant.now
+    private let delay: Duration
+    private var time = Duration.zero
+
+    /// - Parameter delay: how much later than it should each wait ends.
+    init(delay: Duration = .zero) { self.delay = delay }
+
+    /// Microseconds.
+    var passed: Double { (time.inSeconds * 1e6).rounded() }
+
+    func radio(_ recording: any Radio, speed: Double) -> PacedRadio {
+      PacedRadio(
+        recording, speed: speed, now: { [self] in began + time },
+        pause: { [self] due in time = max(time, began.duration(to: due) + delay) })
+    }
+  }
+
+  @Test(
+    "play in their own time where somebody looks, or faster, and tell the same; delays do not add up",
+    arguments: [(1.0, 0.0), (100.0, 0.0), (0.5, 0.0), (1.0, 10_000.0)])
+  func paced(speed: Double, delay: Double) throws {
+    let clock = PlayedClock(delay: .microseconds(delay))
+    let radio = try clock.radio(open(threeReports), speed: speed)
+    #expect(radio.start == time(0))
+    #expect(try hear(radio, until: 300_000) == ([1, 2], .deadline(time(400_000))))
+    #expect(clock.passed == 300_000 / speed + delay)
+    #expect(try hear(radio, until: 500_000) == ([3], .ended(time(400_000))))
+    #expect(clock.passed == 400_000 / speed + delay)
+  }
+
+  @Test("wait for it on the kernel's clock")
+  func reallyPaced() throws {
+    let began = Instant.now
+    #expect(try hear(PacedRadio(open(threeReports), speed: 2, nil)) == ([1, 2, 3], .ended(time(400_000))))
+    #expect(began.duration(to: .now) >= .milliseconds(200))
+  }
+
+  private var threeReports: Capture {
     var capture = Capture()
     capture.add(Packet.report(minor: 1), at: 0)
     capture.add(Packet.report(minor: 2), at: 250_000)
     capture.add(Packet.report(minor: 3), at: 400_000)
-    for (speed, least, most) in [(1.0, 0.4, 2.0), (100, 0.0, 0.3)] {
-      let radio = try PacedRadio(open(capture), speed: speed, nil)
-      let began = Instant.now
-      #expect(radio.start == time(0))
-      #expect(try hear(radio, until: 300_000) == ([1, 2], .deadline(time(400_000))))
-      #expect(began.duration(to: .now).inSeconds >= 0.3 / speed)
-      #expect(try hear(radio, until: 500_000) == ([3], .ended(time(400_000))))
-      #expect((least...most).contains(began.duration(to: .now).inSeconds))
-    }
+    return capture
   }
 
   @Test("leave a long gap out where somebody looks, and a clock that was set back")
@@ -159,9 +189,9 @@ struct CaptureRadioTests {
     capture.add(Packet.report(minor: 1), at: 3_600_000_000)
     capture.add(Packet.report(minor: 2), at: 10_800_000_000)
     capture.add(Packet.report(minor: 3), at: 1_000)
-    let began = Instant.now
-    #expect(try hear(PacedRadio(open(capture), speed: 1, nil)) == ([1, 2, 3], .ended(time(1_000))))
-    #expect(began.duration(to: .now).inSeconds < 1)
+    let clock = PlayedClock()
+    #expect(try hear(clock.radio(open(capture), speed: 1)) == ([1, 2, 3], .ended(time(1_000))))
+    #expect(clock.passed == 0)
   }
 
   @Test("end at a signal where somebody looks")

@@ -9,8 +9,8 @@ let left = StepID("left")!
 let right = StepID("right")!
 typealias UUID = Domain.UUID
 
-/// The next message, or nil after 5 s, which nothing here takes.
-func next<M>(_ mailbox: Mailbox<M>, within patience: Duration = .seconds(5)) -> M? {
+/// The next message, or nil after 20 s, which nothing here takes.
+func next<M>(_ mailbox: Mailbox<M>, within patience: Duration = .seconds(20)) -> M? {
   _ = try? waitReadable([mailbox.descriptor], until: .now + patience)
   return mailbox.take()
 }

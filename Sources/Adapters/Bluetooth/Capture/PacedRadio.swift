@@ -8,7 +8,8 @@ package import SystemIO
 package final class PacedRadio: Radio {
   private let recording: any Radio
   private let speed: Double
-  private let interruption: Interruption?
+  private let now: () -> Instant
+  private let pause: (Instant) throws(RadioError) -> Void
   /// The last time to which it was played, on the recording's clock, and when that was.
   private var played: (clock: UnixTime, at: Instant)
 
@@ -17,11 +18,27 @@ package final class PacedRadio: Radio {
   /// - Parameters:
   ///   - speed: greater than 0.
   ///   - interruption: ends every wait.
-  package init(_ recording: any Radio, speed: Double, _ interruption: Interruption?) {
+  package convenience init(_ recording: any Radio, speed: Double, _ interruption: Interruption?) {
+    self.init(
+      recording, speed: speed, now: { .now },
+      pause: { time throws(RadioError) in
+        _ = try waitReadable(-1, of: "the recording", until: time, interruption)
+      })
+  }
+
+  /// - Parameters:
+  ///   - speed: greater than 0.
+  ///   - now: tells the time.
+  ///   - pause: returns at that time.
+  package init(
+    _ recording: any Radio, speed: Double, now: @escaping () -> Instant,
+    pause: @escaping (Instant) throws(RadioError) -> Void
+  ) {
     self.recording = recording
     self.speed = speed
-    self.interruption = interruption
-    played = (recording.start, .now)
+    self.now = now
+    self.pause = pause
+    played = (recording.start, now())
   }
 
   package var start: UnixTime { recording.start }
@@ -42,11 +59,11 @@ package final class PacedRadio: Radio {
   private func wait(until time: UnixTime) throws(RadioError) {
     let gap = time.seconds(since: played.clock)
     guard (0...Self.longestGap).contains(gap) else {
-      played = (time, .now)
+      played = (time, now())
       return
     }
     // From the time when the last event was due, not from when it came: many small delays must not add up.
     played = (time, played.at + .nanoseconds(Int64(gap / speed * 1e9)))
-    _ = try waitReadable(-1, of: "the recording", until: played.at, interruption)
+    try pause(played.at)
   }
 }
