@@ -47,6 +47,18 @@ def test_the_programs_are_for_arm64(name):
     assert head[:6] == b"\x7fELF\x02\x01" and struct.unpack_from("<H", head, 18) == (183,)
 
 
+def test_the_programs_say_the_commit_that_they_are_of():
+    """And where packages are made of them, which takes no emulator (Packaging/packages.sh)."""
+    head = subprocess.check_output(["git", "rev-parse", "--short=12", "HEAD"], cwd=REPOSITORY, text=True).strip()
+    version, commit, architecture, *_ = output(BINARIES, "--version")[1].splitlines()
+    # With a +, files were changed.
+    assert commit.removesuffix("+") == f"commit {head}" and architecture == "architecture arm64"
+    stamp = re.compile(rf"\[ *0\]  {re.escape(version)} {re.escape(commit[7:])} \d+ arm64 [\d.]+$", re.MULTILINE)
+    for name in ("stepctl", "stepctl-operator", "stepd"):
+        assert stamp.search(
+            subprocess.check_output(["readelf", "--string-dump=.stepctl", BINARIES / name], text=True))
+
+
 def random_packets(numbers: random.Random):
     """Events as a radio sends them: good ones, ones with wrong bytes, others of any length, and anything at all."""
     for index in range(INPUTS):
