@@ -29,7 +29,8 @@ def output(folder: str, *command) -> tuple[int, str, str]:
     """What a program of a folder says to a command."""
     ended = subprocess.run(
         [Path(folder) / "stepctl", *command], capture_output=True, text=True, timeout=300,
-        env={"HOME": "/nonexistent", "PATH": os.environ["PATH"], "STEPCTL_CONFIG_HOME": "/nonexistent"})
+        env={"HOME": "/nonexistent", "STEPCTL_CONFIG_HOME": "/nonexistent"}
+        | {name: os.environ[name] for name in ("PATH", "QEMU_CPU")})
     return ended.returncode, ended.stdout, ended.stderr
 
 

@@ -28,6 +28,8 @@ PAGE = HERE.parents[1] / "man/stepd-pi.7"
 # Whoever follows the page: a user who may become root.
 USER = "pi"
 ADDRESS = "192.0.2.1"
+# The processor that qemu-user plays (root.sh).
+PROCESSOR = [f"QEMU_CPU={processor}"] if (processor := os.environ.get("QEMU_CPU")) else []
 
 
 @dataclass
@@ -160,7 +162,7 @@ class Chroot:
         return run(["chroot", self._root, *inside(script, user)])
 
     def starts(self, *command: str):
-        environment = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"]
+        environment = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *PROCESSOR]
         started = ["chroot", self._root, *environment, *command]
         streams = {"stdin": subprocess.DEVNULL, "stdout": self._log, "stderr": self._log}
         self._started.append(subprocess.Popen([*map(str, started)], **streams))
@@ -179,7 +181,8 @@ def mount(*arguments):
 
 
 def inside(script: str, user: str | None) -> list[str]:
-    environment = ["env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"]
+    environment = [
+        "env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", *PROCESSOR]
     if user is None:
         return [*environment, "DEBIAN_FRONTEND=noninteractive", "bash", "-e", "-c", script]
     become = ["setpriv", "--reuid", user, "--regid", user, "--init-groups"]
@@ -194,7 +197,7 @@ def run(command: list) -> subprocess.CompletedProcess:
 
 PREPARED = f"""
 getent passwd {USER} >/dev/null || useradd --create-home --shell /bin/bash {USER}
-echo '{USER} ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/{USER}
+printf '%s\\n' '{USER} ALL=(ALL) NOPASSWD: ALL' 'Defaults env_keep += "QEMU_CPU"' >/etc/sudoers.d/{USER}
 chmod 440 /etc/sudoers.d/{USER}
 # The boot files of a Pi, and the name by which its network knows it.
 mkdir -p /boot/firmware
