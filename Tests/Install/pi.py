@@ -147,6 +147,9 @@ class Chroot:
         for name in ("upper", "work"):
             (layers / name).mkdir()
         options = f"lowerdir={root},upperdir={layers}/upper,workdir={layers}/work"
+        if PROCESSOR:
+            # root.sh is then root in a namespace of users, which may not note in trusted attributes what was removed.
+            options += ",userxattr"
         mount("-t", "overlay", "overlay", "-o", options, self._root)
         mount("-t", "proc", "proc", self._root / "proc")
         mount("--rbind", "/dev", self._root / "dev")
