@@ -3,8 +3,9 @@
 
     pi.py [--without-systemd] ROOT
 
-runs as root. ROOT is a folder, as debootstrap makes it, in which these packages are installed: stepctl, stepctl-operator,
-stepd, mosquitto, sudo, systemd, systemd-timesyncd. It stays as it is. A root of another processor needs qemu-user with binfmt_misc.
+runs as root; pi.sh makes a root and runs it. ROOT is a folder, as debootstrap makes it, in which these packages are
+installed: stepctl, stepctl-operator, stepd, dbus, mosquitto, sudo, systemd, systemd-timesyncd. It stays as it is. A root of
+another processor needs qemu-user with binfmt_misc.
 
 A comment before a block says what a block needs that is not here: `.\\" not tried: REASON`, or `.\\" tried: under systemd`.
 Where systemd does not run, as under qemu-user, the latter are left out, and broker and controller are started without it:

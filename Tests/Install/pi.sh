@@ -13,7 +13,7 @@ for package in stepctl stepctl-operator stepd; do
 done
 
 title 'installed'
-inside sh -c 'apt-get -qq install --yes --no-install-recommends mosquitto sudo systemd systemd-timesyncd \
+inside sh -c 'apt-get -qq install --yes --no-install-recommends dbus mosquitto sudo systemd systemd-timesyncd \
   /opt/packages/*.deb' >/dev/null
 inside stepd --version
 
