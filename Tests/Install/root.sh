@@ -62,8 +62,8 @@ inside() {
 if [[ -n $foreign ]]; then
   mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc
   # An arm64 program of ELF (EM_AARCH64: 0xb7). With F the emulator is opened here, and need not be in the root. With C
-  # (which implies O) a program has the rights of its own file, not of the emulator's: without it sudo is not root, as
-  # where Debian registers its qemu. With P a program gets the name that it was called by. What each does is said in Linux,
+  # (which implies O) a program has the rights of its own file, not of the emulator's: without it, as Debian registers its
+  # qemu, sudo is not root. With P a program gets the name that it was called by. What each does is said in Linux,
   # Documentation/admin-guide/binfmt-misc.rst.
   printf ':arm64:M::%s:%s:%s:PCF' \
     '\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00' \
