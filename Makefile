@@ -25,7 +25,7 @@ smallest = -Osize -I$(1) -L$(1) -Xclang-linker -static-libgcc -use-ld=lld -Xlink
 packed := -Xlinker -z -Xlinker pack-relative-relocs
 # $(call links,FLAGS): FLAGS, if a program that is linked with them runs on this machine.
 links = $(shell mkdir -p $(archives) && ln -sf "$$(clang -print-file-name=libstdc++.a)" $(archives)/libstdc++.a && \
-  swiftc -O -parse-as-library -static -emit-library -o $(archives)/libessentials.a -module-link-name essentials \
+  swiftc -O $(unhashed) -parse-as-library -static -emit-library -o $(archives)/libessentials.a -module-link-name essentials \
     -emit-module -emit-module-path $(archives)/FoundationEssentials.swiftmodule -module-name FoundationEssentials \
     Sources/Libraries/FoundationEssentials/FoundationEssentials.swift && \
   echo 'import FoundationEssentials; print(JSONEncoder())' | \
@@ -34,8 +34,11 @@ links = $(shell mkdir -p $(archives) && ln -sf "$$(clang -print-file-name=libstd
 small := $(call smallest,$(archives))
 link_flags = $(addprefix -Xswiftc ,$(or $(call links,$(small) $(packed)),$(call links,$(small)),-Xlinker -s))
 
-# Programs that were built in different folders are the same, byte by byte: no path of the folder stays in them.
-pathless := -Xswiftc -file-prefix-map -Xswiftc $(CURDIR)=. -Xcc -ffile-prefix-map=$(CURDIR)=.
+# Programs that were built in different folders are the same, byte by byte: no path of the folder stays in them, and no
+# hash of one. The compiler puts a hash of its work, with the object file's path, into each object (.swift_modhash), by
+# which it would not make the same object twice.
+unhashed := -Xfrontend -disable-incremental-llvm-codegen
+pathless := $(addprefix -Xswiftc ,-file-prefix-map $(CURDIR)=. $(unhashed)) -Xcc -ffile-prefix-map=$(CURDIR)=.
 
 # Where `make test` has installed what Python programs take.
 python = $(or $(wildcard .build/venv/bin/python),python3)

@@ -36,7 +36,7 @@ libraries)
   ;;
 reproduce) packages+=(debhelper diffoscope-minimal lintian) ;;
 deb) packages=(binutils debhelper dpkg-dev lintian) ;;
-debs) packages=(binutils mmdebstrap qemu-user-static) ;;
+debs) packages=(binutils dpkg-dev mmdebstrap qemu-user-static) ;;
 archive) packages=(apt-utils gpg binutils python3 python3-venv xz-utils) ;;
 fleet | test-fleet | bench-fleet)
   packages+=("${fleet[@]}")

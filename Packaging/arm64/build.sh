@@ -9,18 +9,24 @@ shift 2
 Packaging/arm64/sdk.sh "$suite"
 folder=$PWD/.build/arm64
 sysroot=$folder/$suite/sysroot archives=$folder/$suite/archives
+# What the programs say of themselves, with the version of the compiler that makes them: packages are made of no others.
+SWIFT_EXEC=$folder/compiler/bin/swiftc
+source Packaging/stamp.sh
+# As in the Makefile, which says why. The SDK's folders are below this one.
+pathless=(-file-prefix-map "$PWD=." -Xfrontend -disable-incremental-llvm-codegen)
 
 # As for this machine (Makefile): a static libstdc++ alone in a folder, and the small FoundationEssentials.
 mkdir -p "$archives"
 ln -sf "$sysroot"/usr/lib/gcc/aarch64-linux-gnu/*/libstdc++.a "$archives/libstdc++.a"
-"$folder/compiler/bin/swiftc" -target aarch64-unknown-linux-gnu -sdk "$sysroot" -resource-dir "$folder/library/swift_static" \
-  -O -parse-as-library -static -emit-library -o "$archives/libessentials.a" -module-link-name essentials \
+"$SWIFT_EXEC" -target aarch64-unknown-linux-gnu -sdk "$sysroot" -resource-dir "$folder/library/swift_static" \
+  -O "${pathless[@]}" -parse-as-library -static -emit-library -o "$archives/libessentials.a" \
+  -module-link-name essentials \
   -emit-module -emit-module-path "$archives/FoundationEssentials.swiftmodule" -module-name FoundationEssentials \
   Sources/Libraries/FoundationEssentials/FoundationEssentials.swift
 
 if [[ -e $folder/$suite/glibc236.o ]]; then set -- "$@" -Xlinker "$folder/$suite/glibc236.o"; fi
-flags=()
-for flag; do flags+=(-Xswiftc "$flag"); done
+flags=(-Xcc "-ffile-prefix-map=$PWD=.")
+for flag in "${pathless[@]}" "$@"; do flags+=(-Xswiftc "$flag"); done
 source Packaging/arm64/swift.sh
 for program in $programs; do
   swift_arm64 "$suite" build -c release --static-swift-stdlib --disable-local-rpath --scratch-path "$folder/$suite/build" \

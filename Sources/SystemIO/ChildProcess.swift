@@ -9,9 +9,18 @@ package struct ChildProcess: ~Copyable {
     case signaled(Int32)
   }
 
+  /// Where a child's standard error goes.
+  package enum StandardError {
+    case nowhere
+    /// To this process's.
+    case shared
+    /// To the child's standard output.
+    case output
+  }
+
   /// The child's standard input. If the child was given another one, nobody reads this.
   package private(set) var input: Descriptor
-  /// The child's standard output.
+  /// The child's standard output, and its standard error if that goes there.
   package let output: Descriptor
   private let identifier: pid_t
   private var ending: Ending?
@@ -21,14 +30,14 @@ package struct ChildProcess: ~Copyable {
   /// - Parameters:
   ///   - path: the program's path.
   ///   - standardInput: the descriptor that the child should read; nil for a pipe from this process.
-  ///   - isHeard: whether the child shares this process's standard error; otherwise that goes to `/dev/null`.
+  ///   - errors: where the child's standard error goes.
   package init(
-    _ path: String, arguments: [String] = [], standardInput: Int32? = nil, isHeard: Bool = false
+    _ path: String, arguments: [String] = [], standardInput: Int32? = nil, errors: StandardError = .nowhere
   ) throws(SystemError) {
     let toIt = try Pipe()
     let fromIt = try Pipe()
     identifier = try Self.spawn(
-      path, arguments, input: standardInput ?? toIt.reader.number, output: fromIt.writer.number, isHeard: isHeard)
+      path, arguments, input: standardInput ?? toIt.reader.number, output: fromIt.writer.number, errors: errors)
     input = toIt.takeWriter()
     output = fromIt.takeReader()
   }
@@ -79,14 +88,18 @@ package struct ChildProcess: ~Copyable {
   // MARK: -
 
   private static func spawn(
-    _ path: String, _ arguments: [String], input: Int32, output: Int32, isHeard: Bool
+    _ path: String, _ arguments: [String], input: Int32, output: Int32, errors: StandardError
   ) throws(SystemError) -> pid_t {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
     posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO)
     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
-    if !isHeard { posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0) }
+    switch errors {
+    case .nowhere: posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
+    case .shared: break
+    case .output: posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO)
+    }
 
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)

@@ -68,7 +68,8 @@ package final class HelperProcess {
     // Writing to a program that has ended must be an error of write(2), not the end of this process.
     signal(SIGPIPE, SIG_IGN)
     do {
-      child = try ChildProcess(path, arguments: arguments, standardInput: standardInput, isHeard: isHeard)
+      child = try ChildProcess(
+        path, arguments: arguments, standardInput: standardInput, errors: isHeard ? .shared : .nowhere)
     } catch {
       throw .system(error)
     }

@@ -8,6 +8,8 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 export PYTHONDONTWRITEBYTECODE=1
+# The processor of a Raspberry Pi 3. qemu's own has more instructions, such as the atomic ones (LSE) that a Pi 4 lacks, too.
+export QEMU_CPU=cortex-a53
 
 suite=${SUITE:-bookworm}
 folder=$PWD/.build/arm64

@@ -29,7 +29,8 @@ def output(folder: str, *command) -> tuple[int, str, str]:
     """What a program of a folder says to a command."""
     ended = subprocess.run(
         [Path(folder) / "stepctl", *command], capture_output=True, text=True, timeout=300,
-        env={"HOME": "/nonexistent", "PATH": os.environ["PATH"], "STEPCTL_CONFIG_HOME": "/nonexistent"})
+        env={"HOME": "/nonexistent", "STEPCTL_CONFIG_HOME": "/nonexistent"}
+        | {name: os.environ[name] for name in ("PATH", "QEMU_CPU")})
     return ended.returncode, ended.stdout, ended.stderr
 
 
@@ -45,6 +46,18 @@ def test_the_programs_are_for_arm64(name):
     head = (BINARIES / name).read_bytes()[:20]
     # EM_AARCH64 of elf(5), little-endian.
     assert head[:6] == b"\x7fELF\x02\x01" and struct.unpack_from("<H", head, 18) == (183,)
+
+
+def test_the_programs_say_the_commit_that_they_are_of():
+    """And where packages are made of them, which takes no emulator (Packaging/packages.sh)."""
+    head = subprocess.check_output(["git", "rev-parse", "--short=12", "HEAD"], cwd=REPOSITORY, text=True).strip()
+    version, commit, architecture, *_ = output(BINARIES, "--version")[1].splitlines()
+    # With a +, files were changed.
+    assert commit.removesuffix("+") == f"commit {head}" and architecture == "architecture arm64"
+    stamp = re.compile(rf"\[ *0\]  {re.escape(version)} {re.escape(commit[7:])} \d+ arm64 [\d.]+$", re.MULTILINE)
+    for name in ("stepctl", "stepctl-operator", "stepd"):
+        assert stamp.search(
+            subprocess.check_output(["readelf", "--string-dump=.stepctl", BINARIES / name], text=True))
 
 
 def random_packets(numbers: random.Random):

@@ -84,47 +84,11 @@ stepctl provision token car --rider alice --quiet >/dev/null
 /opt/Tests/Demo/walk.py --vehicle car/vehicle.toml --out walk.btsnoop
 stepctl open --vehicle car/riders/alice --radio btsnoop:walk.btsnoop
 EOF
-# A systemd with processes, network and control groups of its own, and as its root a copy of this one that is gone with it:
-# in a chroot it could not confine services.
-cat >"$work/boot" <<'EOF'
-set -e
-root=$2/root
-mount --make-rprivate /
-mount -t tmpfs tmpfs "$2"
-mkdir "$2/upper" "$2/work" "$root"
-mount -t overlay overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" "$root"
-mount -t proc proc "$root/proc"
-mount -t sysfs sysfs "$root/sys"
-mount -t tmpfs tmpfs "$root/run"
-mount -t tmpfs tmpfs "$root/dev"
-while read -r name major minor; do mknod -m 666 "$root/dev/$name" c "$major" "$minor"; done <<'END'
-null 1 3
-zero 1 5
-full 1 7
-random 1 8
-urandom 1 9
-tty 5 0
-ptmx 5 2
-END
-mkdir "$root/dev/pts" "$root/dev/shm"
-if [[ $(stat -fc %T /sys/fs/cgroup) == cgroup2fs ]]; then
-  mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
-else
-  mount -t tmpfs tmpfs "$root/sys/fs/cgroup"
-  mkdir "$root/sys/fs/cgroup/systemd"
-  mount -t cgroup -o none,name=systemd cgroup "$root/sys/fs/cgroup/systemd"
-fi
-ip link set lo up
-mkdir "$root/run/old"
-cd "$root"
-pivot_root . run/old
-exec env -i container=other PATH=/usr/sbin:/usr/bin SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1 /bin/sh -c \
-  'umount -l /run/old && exec /lib/systemd/systemd --log-target=null --show-status=false --unit=basic.target'
-EOF
-# boot: starts it; $unshared is what to kill at its end, and $first its first process.
+# boot: starts a copy of the root with its own systemd (boot.sh); $unshared is what to kill at its end, and $first its
+# first process.
 boot() {
   mkdir "$work/machine"
-  unshare --mount --pid --fork --kill-child --uts --ipc --net bash "$work/boot" "$root" "$work/machine" \
+  unshare --mount --pid --fork --kill-child --uts --ipc --net Tests/Install/boot.sh "$root" "$work/machine" \
     </dev/null >"$work/systemd" 2>&1 &
   unshared=$!
   for ((tries = 0; tries < 150; tries++)); do

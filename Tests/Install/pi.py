@@ -3,8 +3,9 @@
 
     pi.py [--without-systemd] ROOT
 
-runs as root. ROOT is a folder, as debootstrap makes it, in which these packages are installed: stepctl, stepctl-operator,
-stepd, mosquitto, sudo, systemd, systemd-timesyncd. It stays as it is. A root of another processor needs qemu-user with binfmt_misc.
+runs as root; pi.sh makes a root and runs it. ROOT is a folder, as debootstrap makes it, in which these packages are
+installed: stepctl, stepctl-operator, stepd, dbus, mosquitto, sudo, systemd, systemd-timesyncd. It stays as it is. A root of
+another processor needs qemu-user with binfmt_misc.
 
 A comment before a block says what a block needs that is not here: `.\\" not tried: REASON`, or `.\\" tried: under systemd`.
 Where systemd does not run, as under qemu-user, the latter are left out, and broker and controller are started without it:
@@ -28,6 +29,8 @@ PAGE = HERE.parents[1] / "man/stepd-pi.7"
 # Whoever follows the page: a user who may become root.
 USER = "pi"
 ADDRESS = "192.0.2.1"
+# The processor that qemu-user plays (root.sh).
+PROCESSOR = [f"QEMU_CPU={processor}"] if (processor := os.environ.get("QEMU_CPU")) else []
 
 
 @dataclass
@@ -145,6 +148,9 @@ class Chroot:
         for name in ("upper", "work"):
             (layers / name).mkdir()
         options = f"lowerdir={root},upperdir={layers}/upper,workdir={layers}/work"
+        if PROCESSOR:
+            # root.sh is then root in a namespace of users, which may not note in trusted attributes what was removed.
+            options += ",userxattr"
         mount("-t", "overlay", "overlay", "-o", options, self._root)
         mount("-t", "proc", "proc", self._root / "proc")
         mount("--rbind", "/dev", self._root / "dev")
@@ -160,7 +166,7 @@ class Chroot:
         return run(["chroot", self._root, *inside(script, user)])
 
     def starts(self, *command: str):
-        environment = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"]
+        environment = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *PROCESSOR]
         started = ["chroot", self._root, *environment, *command]
         streams = {"stdin": subprocess.DEVNULL, "stdout": self._log, "stderr": self._log}
         self._started.append(subprocess.Popen([*map(str, started)], **streams))
@@ -179,7 +185,8 @@ def mount(*arguments):
 
 
 def inside(script: str, user: str | None) -> list[str]:
-    environment = ["env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"]
+    environment = [
+        "env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", *PROCESSOR]
     if user is None:
         return [*environment, "DEBIAN_FRONTEND=noninteractive", "bash", "-e", "-c", script]
     become = ["setpriv", "--reuid", user, "--regid", user, "--init-groups"]
@@ -194,7 +201,7 @@ def run(command: list) -> subprocess.CompletedProcess:
 
 PREPARED = f"""
 getent passwd {USER} >/dev/null || useradd --create-home --shell /bin/bash {USER}
-echo '{USER} ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/{USER}
+printf '%s\\n' '{USER} ALL=(ALL) NOPASSWD: ALL' 'Defaults env_keep += "QEMU_CPU"' >/etc/sudoers.d/{USER}
 chmod 440 /etc/sudoers.d/{USER}
 # The boot files of a Pi, and the name by which its network knows it.
 mkdir -p /boot/firmware

@@ -8,7 +8,8 @@
 #   title TEXT
 #
 # qemu-user plays a processor that this machine has not. The kernel learns that in a namespace of users of the script's
-# own (Linux 6.7), not for the machine. What was fetched stays in .build/roots; MIRROR names another mirror.
+# own (Linux 6.7), not for the machine. It takes the sysroot of `make arm64`. What was fetched stays in .build/roots;
+# MIRROR names another mirror.
 set -euo pipefail
 
 suite=${1:-bookworm} architecture=${2:-$(dpkg --print-architecture)}
@@ -18,6 +19,10 @@ command -v mmdebstrap >/dev/null || { echo "$name: apt-get install mmdebstrap fi
 foreign=
 if [[ $architecture != $(dpkg --print-architecture) ]]; then
   foreign=yes
+  # The processor of a Raspberry Pi 3. qemu's own has more instructions, such as the atomic ones (LSE) that a Pi 4 lacks.
+  export QEMU_CPU=cortex-a53
+  sysroot=$PWD/.build/arm64/$suite/sysroot
+  [[ -e $sysroot/usr/include/stdio.h ]] || { echo "$name: there is no $sysroot: make arm64 first" >&2; exit 77; }
   command -v qemu-aarch64-static >/dev/null || { echo "$name: apt-get install qemu-user-static first" >&2; exit 77; }
 fi
 
@@ -50,13 +55,17 @@ trap clean_up EXIT
 
 title() { printf '\n== %s\n' "$1"; }
 inside() {
-  chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"
+  chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+    ${foreign:+"QEMU_CPU=$QEMU_CPU"} "$@"
 }
 
 if [[ -n $foreign ]]; then
   mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc
-  # An arm64 program of ELF (EM_AARCH64: 0xb7). With F the emulator is opened here, and need not be in the root.
-  printf ':arm64:M::%s:%s:%s:F' \
+  # An arm64 program of ELF (EM_AARCH64: 0xb7). With F the emulator is opened here, and need not be in the root. With C
+  # (which implies O) a program has the rights of its own file, not of the emulator's: without it, as Debian registers its
+  # qemu, sudo is not root. With P a program gets the name that it was called by. What each does is said in Linux,
+  # Documentation/admin-guide/binfmt-misc.rst.
+  printf ':arm64:M::%s:%s:%s:PCF' \
     '\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00' \
     '\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff' \
     "$(command -v qemu-aarch64-static)" >/proc/sys/fs/binfmt_misc/register
@@ -73,6 +82,13 @@ if [[ ! -e $base/complete ]]; then
 fi
 cp -a "$base" "$root"
 rm "$root/complete"
+if [[ -n $foreign ]]; then
+  # qemu-user refuses seccomp filters, so stepctl-qr could not confine itself, and would read nothing. This takes the
+  # filter in the kernel's place, and applies none.
+  clang --target=aarch64-linux-gnu --sysroot="$sysroot" -fuse-ld=lld -shared -fPIC -O1 -Wall -Werror \
+    Tests/Arm64/filter.c -o "$root/opt/filter.so"
+  echo /opt/filter.so >"$root/etc/ld.so.preload"
+fi
 # Device files cannot be made in a namespace of users.
 mount -t tmpfs -o mode=755 tmpfs "$root/dev"
 for device in null zero full random urandom tty; do

@@ -213,6 +213,8 @@ class Stepctl:
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(home), "TZ": "UTC", "LC_ALL": "C.UTF-8"}
         # A name server that does not answer is soon given up (resolv.conf(5)).
         self.environment["RES_OPTIONS"] = "timeout:1 attempts:1"
+        # The processor that qemu-user plays (Tests/Arm64/run.sh).
+        self.environment |= {name: value for name, value in os.environ.items() if name == "QEMU_CPU"}
 
     def __call__(
         self,

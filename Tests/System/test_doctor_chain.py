@@ -8,7 +8,7 @@ import time
 import pytest
 
 from certificates import reissue
-from programs import wait_until
+from programs import AS_ANYBODY, wait_until
 
 AREAS = ("vehicle", "broker", "controller")
 
@@ -142,3 +142,31 @@ def test_without_a_vehicle_that_is_what_is_said(stepctl, area):
     ended = stepctl("doctor", area, "--json")
     (found,) = ended.json["areas"]
     assert (ended.status, found["area"], found["state"]) == (0, "vehicle", "warning")
+
+
+def test_the_vehicles_own_computer_names_each_servos_chip(new_vehicle, stepctl):
+    """It is the one where stepd.toml lies beside the vehicle's file."""
+    vehicle = new_vehicle("car", "--servo", "pwm")
+    chip = vehicle.folder / "chips/pwmchip0"
+    chip.mkdir(parents=True)
+    vehicle.edit("stepd.toml", root="chips")
+
+    def hardware(**more) -> tuple[int, list[tuple]]:
+        ended = stepctl("doctor", "controller", "--json", "--vehicle", vehicle.folder / "vehicle.toml", **more)
+        (area,) = ended.json["areas"]
+        assert [area["area"], area["findings"][-1]["text"]] == ["controller", "not asked: that takes a rider's files"]
+        return ended.status, [tuple(f.values()) for f in area["findings"][:-1]]
+
+    (chip / "npwm").write_text("2\n")
+    text = "the servo of the step {} is at channel {} of no device (pwmchip0, 2 channels)"
+    found = [("hardware", "ok", text.format(step, channel), None) for channel, step in enumerate(("left", "right"))]
+    assert hardware() == (0, found)
+    (chip / "npwm").write_text("1\n")
+    text = "no device (pwmchip0, 1 channels) has no channel 1, it has 1"
+    assert hardware() == (66, [("hardware", "broken", text, None)])
+    # The service may have rights that this user lacks.
+    file = vehicle.folder / "keys/tags.json"
+    file.chmod(0)
+    remedy = f"sudo stepd --check --config {vehicle.folder}/stepd.toml"
+    text = f"cannot open {file}: Permission denied"
+    assert hardware(prefix=AS_ANYBODY) == (0, [("hardware", "warning", text, remedy)])

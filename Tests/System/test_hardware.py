@@ -52,14 +52,18 @@ def devices():
     return Devices()
 
 
-@pytest.fixture
-def wired(new_vehicle, devices):
-    vehicle = new_vehicle("car", "--servo", "pwm")
+def on_a_board(vehicle, inputs: str = ""):
+    """A vehicle that was made with `--servo pwm`."""
     vehicle.edit("stepd.toml", travel_s=2, limit_s=10)
     file = vehicle.folder / "stepd.toml"
     text = re.sub(r"^(chip|root) = .*\n", "", file.read_text(), flags=re.MULTILINE)
-    file.write_text(text.replace('driver = "pwm"', 'driver = "pca9685"\nbus = "/dev/i2c-0"') + INPUTS)
-    return vehicle.starts_all()
+    file.write_text(text.replace('driver = "pwm"', 'driver = "pca9685"\nbus = "/dev/i2c-0"') + inputs)
+    return vehicle
+
+
+@pytest.fixture
+def wired(new_vehicle, devices):
+    return on_a_board(new_vehicle("car", "--servo", "pwm"), INPUTS).starts_all()
 
 
 def test_a_step_on_a_board_opens_unless_a_line_says_that_something_is_in_its_way(wired, devices):
@@ -130,3 +134,25 @@ def test_a_servo_on_a_board_is_led_by_hand_and_a_line_holds_it(wired, devices):
     ended = running.ends()
     assert (ended.status, ended.error) == (1, "something is in the way")
     assert (devices.pulse(0), devices.pulse(1)) == (None, None), "and it is let go"
+
+
+def test_a_board_is_one_vehicles_whichever_of_its_outputs_another_names(wired, new_vehicle, devices):
+    """One frame and one sleep are all outputs': who sets the board up lets all servos go."""
+    devices.pulls(CLEAR, True)
+    assert wired.rider("alice").moves("open", "left").status == 0
+    van = on_a_board(new_vehicle("van", "--servo", "pwm"))
+    file = van.folder / "stepd.toml"
+    file.write_text(re.sub(r"^channel = ([01])$", r"channel = 1\1", file.read_text(), flags=re.MULTILINE))
+    outputs = (0, 1, 10, 11)
+    before = [devices.pulse(output) for output in outputs]
+    assert before[0] == OPEN
+    holder = f"pid {wired.stepd.process.pid}, with {wired.folder}/stepd.toml; nothing was moved"
+    for arguments in ((), ("--servo", "left")):
+        ended = van.starts("second", STEPD, "--config", file, *arguments).ends()
+        assert ended.status == 69, ended
+        assert ended.error.startswith("another program drives the PCA9685 at ") and ended.error.endswith(holder)
+    assert [devices.pulse(output) for output in outputs] == before
+    # --check looks, and holds nothing.
+    assert van.checks().status == 0
+    wired.stepd.kill()
+    van.starts_all()

@@ -3,9 +3,11 @@
 import base64
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -97,3 +99,27 @@ def test_each_command_can_be_found_by_its_fields(journal):
     stepd.signal(signal.SIGTERM)
     assert stepd.ends().status == 0
     assert stepd.stderr.read_text() == "", "all of it went to the journal"
+
+
+def test_at_rest_nothing_is_written(journal):
+    """A card wears out by writing. The kernel counts what goes to a file system that is on a medium (proc(5), io)."""
+    vehicle = journal.vehicle
+    alice = vehicle.rider("alice")
+    stepd = journal.starts_stepd()
+    journal.tells(MESSAGE=f"connected to localhost:{vehicle.port}")
+
+    def written() -> int:
+        counts = Path(f"/proc/{stepd.process.pid}/io").read_text()
+        return int(re.search(r"^write_bytes: (\d+)$", counts, re.MULTILINE)[1])
+
+    before = written()
+    assert alice.moves("open", "left").status == 0
+    file = vehicle.folder / "journal.json"
+    wait_until(lambda: "motion" not in json.loads(file.read_bytes())["left"], "the journal has the position")
+    if written() == before:
+        pytest.skip("the folder of this test is in memory, where nothing is counted")
+    # Its folder is synced a moment later.
+    time.sleep(1)
+    at_rest = written()
+    time.sleep(3)
+    assert written() == at_rest

@@ -4,11 +4,13 @@
 has 200. What was left by a cut after which something is wrong stays in the test's folder.
 """
 
+import copy
 import itertools
 import json
 import os
 import random
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
@@ -16,13 +18,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 import client
 import disk
+import libnfc
 import stepproto as proto
 from disk import Disk, Luck
+from ntag424 import NTAG424
 from peers import Connection, Witness
 from programs import STEPD, Running, wait_until
+from tags import DYNAMIC_UID
 from vehicle import Vehicle, login_file
 
 pytestmark = pytest.mark.skipif(not disk.can_mount(), reason="needs root, /dev/fuse and mfusepy")
@@ -504,6 +511,137 @@ def test_events_that_were_acknowledged_are_here(power, home, types, fleet):
         again = types(left.folder, "operator", "publish", "car", "--timeout", "0.5")
         assert again.status in (0, 69), (left, again)
 
+
+# --- Certificates and addresses ---
+
+
+def named_in(folder: Path, name: str) -> x509.Certificate:
+    """A certificate of a vehicle's folder, which is for the key beside it and from the authority."""
+    certificate = x509.load_pem_x509_certificate((folder / f"{name}.pem").read_bytes())
+    key = load_pem_private_key((folder / f"{name}.key").read_bytes(), None)
+    assert certificate.public_key() == key.public_key(), (folder, name)
+    authority = folder / ("ca.pem" if name == "rider" else "../tls/ca.pem")
+    certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.read_bytes()))
+    return certificate
+
+
+def assert_starts(types, home: Path, left: Left):
+    """Broker, controller and rider can still prove who they are, and the controller's files are whole."""
+    car = home / "car"
+    for folder, name in (("tls", "broker"), ("tls", "controller"), ("operator", "client"), ("riders/alice", "rider")):
+        named_in(car / folder, name)
+    assert token_in(car / "riders/alice/token.jwt") in issued(types, home, left), left
+    checked = subprocess.run([STEPD, "--check", "--config", car / "stepd.toml"], capture_output=True, text=True)
+    assert checked.returncode == 0, (left, checked)
+
+
+HOST = "car.example"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("operator", "renew", "car", "--within", "900d"), ("provision", "renew", "car"), ("provision", "update", "car")],
+    ids=" ".join,
+)
+def test_what_is_brought_up_to_date_is_each_files_former_content_or_its_new_one(power, home, types, command):
+    assert new_car(types, home).status == 0
+    assert types(home, "provision", "token", "car", "--rider", "alice").status == 0
+    moves = "update" in command
+    if moves:
+        file = home / "car/vehicle.toml"
+        file.write_text(file.read_text().replace('host = "localhost"', f'host = "{HOST}"'))
+    before = content(home)
+    disk = power.on(home)
+    assert types(disk.path, *command).status == 0
+    after, done = disk.now, content(home)
+    changed = {name for name in done if done[name] != before.get(name)}
+    assert "car/tls/broker.pem" in changed
+    for left in power.cuts(disk, 0.05, after):
+        here = content(left.folder)
+        if left.at >= after:
+            assert_kept(disk, left)
+        for name in before.keys() | changed:
+            assert here.get(name) in (before.get(name), done.get(name)), (left, name)
+        assert_starts(types, left.folder, left)
+        # What was cut off is completed by the same command.
+        again = types(left.folder, *command)
+        assert again.status == 0, (left, again)
+        assert_starts(types, left.folder, left)
+        assert_whole(types, left.folder, left)
+        if moves:
+            names = named_in(left.folder / "car/tls", "broker").extensions.get_extension_for_class(
+                x509.SubjectAlternativeName)
+            assert HOST in names.value.get_values_for_type(x509.DNSName), left
+            for name in ("broker.json", "riders/alice/vehicle.toml"):
+                assert HOST in (left.folder / "car" / name).read_text(), (left, name)
+
+
+# --- Tags ---
+
+
+class Watched(NTAG424):
+    """Notes what it holds, and how much of a disk's log there was then."""
+
+    disk: Disk | None = None
+
+    def __init__(self):
+        super().__init__()
+        self.states: list[tuple[int, tuple]] = [(0, copy.deepcopy(self.held))]
+
+    @property
+    def held(self) -> tuple:
+        return self.keys, self.key_versions, self.files
+
+    def apdu(self, command: bytes) -> bytes:
+        answer = super().apdu(command)
+        if self.disk and self.held != self.states[-1][1]:
+            self.states.append((self.disk.now, copy.deepcopy(self.held)))
+        return answer
+
+    def at(self, moment: int) -> NTAG424:
+        """A tag that holds what this one did."""
+        tag = NTAG424()
+        held = [held for when, held in self.states if when <= moment][-1]
+        tag.keys, tag.key_versions, tag.files = copy.deepcopy(held)
+        return tag
+
+
+@pytest.fixture
+def tag() -> Watched:
+    return Watched()
+
+
+def own_keys(tag: NTAG424) -> set[str]:
+    """Without the factory's."""
+    return {key.hex().upper() for key in tag.keys if any(key)}
+
+
+@pytest.mark.skipif(libnfc.missing() is not None, reason=f"there is no {libnfc.missing()}")
+def test_a_tags_own_keys_are_kept_before_it_gets_them(power, home, types, chip):
+    """A tag whose keys are lost can never be written again."""
+    assert new_car(types, home).status == 0
+    tag = chip.tag
+    tag.disk = disk = power.on(home)
+    command = ("provision", "tag", "--sdm", "--step", "left", "--vehicle", "car/vehicle.toml", "--nfc", chip.connection)
+    made = types(disk.path, *command)
+    assert made.status == 0, made
+    after, tag.disk = disk.now, None
+    assert len(own_keys(tag)) == 3
+
+    def kept(home: Path) -> set[str]:
+        entries = json.loads((home / "car/keys/tags.json").read_text())
+        keys = {entry[name] for entry in entries for name in ("meta_read_key", "file_read_key")}
+        masters = [home / f"car/operator/tags/{DYNAMIC_UID}.{kind}" for kind in ("key", "new")]
+        return keys | {file.read_text().strip() for file in masters if file.exists()}
+
+    first = next(when for when, _ in tag.states if own_keys(tag.at(when)))
+    for left in power.cuts(disk, 0.05, first, after):
+        at_the_cut = tag.at(left.at)
+        assert own_keys(at_the_cut) <= kept(left.folder), left
+        chip.place(at_the_cut)
+        again = types(left.folder, *command)
+        assert again.status == 0, (left, again)
+        assert own_keys(at_the_cut) == kept(left.folder) and len(own_keys(at_the_cut)) == 3, left
 
 
 # --- A vehicle ---

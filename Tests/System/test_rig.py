@@ -13,7 +13,7 @@ pytestmark = rig.needs_kernel
         ("test_beacons.py", "not provision and not bought and not check", ("--scn", "none", "--noup"), 10),
         ("test_ears.py", "ordinary or unprivileged or opens_for_a_device", ("--scn", "none", "--noup"), 6),
         ("test_doctor.py", "", (), 15),
-        ("test_hardware.py", "", ("--scn", "none", "--kernel", "i2c-stub.chip_addr=0x40"), 3),
+        ("test_hardware.py", "", ("--scn", "none", "--kernel", "i2c-stub.chip_addr=0x40"), 4),
         ("test_guard.py", "turns_bad", ("--scn", "none", "--noup"), 1),
     ],
     ids=["beacons", "ears", "doctor", "hardware", "network"],

@@ -50,11 +50,10 @@ extension OperatorPlace {
   /// - Returns: the vehicles' folders, each with the riders who must be told.
   package func moveBroker(to broker: BrokerAddress, now: Int64) throws -> [UpdatedVehicle] {
     try checkClock(now)
-    try Files.replaceForOwner(path(VehiclePaths.brokerAddress), with: broker.text.utf8, mode: 0o644)
-    try writeBroker()
-    _ = try renewCertificate(VehiclePaths.brokerCertificate, now: now)
+    try writeBroker(at: broker)
+    _ = try renewCertificate(VehiclePaths.brokerCertificate, at: broker, now: now)
     try writeRevocationList(now: now)
-    return try vehicles().map { vehicle in
+    let updated: [UpdatedVehicle] = try vehicles().map { vehicle in
       var file = try vehicle.readVehicleFile().named(from: vehicle.path)
       if let old = file.broker, old.host != broker.host.description || old.port != broker.port {
         file.broker?.host = broker.host.description
@@ -63,6 +62,10 @@ extension OperatorPlace {
       }
       return (vehicle, try vehicle.reissue(now: now))
     }
+    // Comes last: if the power goes away before, a vehicle's file and this one still differ, and `update` does all of
+    // this again.
+    try Files.replaceForOwner(path(VehiclePaths.brokerAddress), with: broker.text.utf8, mode: 0o644)
+    return updated
   }
 
   /// A vehicle whose file has changed, and the riders who must be told.
@@ -74,8 +77,10 @@ extension OperatorPlace {
   }
 
   /// Writes the broker's files again.
-  func writeBroker() throws {
-    let broker = try prepareBroker()
+  ///
+  /// - Parameter address: nil for the recorded one.
+  func writeBroker(at address: BrokerAddress? = nil) throws {
+    let broker = try prepareBroker(at: address)
     try alone {
       let access = try accessList()
       for file in broker.files(access) {
@@ -94,8 +99,9 @@ extension OperatorPlace {
 
   /// Makes the folders that the broker's files need, and gives the one of its messages to the owner of its key.
   ///
+  /// - Parameter address: nil for the recorded one.
   /// - Returns: what the files say.
-  private func prepareBroker() throws -> BrokerConfiguration {
+  private func prepareBroker(at address: BrokerAddress? = nil) throws -> BrokerConfiguration {
     let (key, data) = (path(VehiclePaths.brokerKey), path(VehiclePaths.data))
     var status = stat()
     _ = try check("stat", key) { stat(key, &status) }
@@ -103,7 +109,7 @@ extension OperatorPlace {
       try Files.createFolderForOwner(path(name), mode: mode)
     }
     if geteuid() == 0 { _ = try check("give away", data) { chown(data, status.st_uid, gid_t.max) } }
-    return try BrokerConfiguration(folder: path, address: broker(), owner: status.st_uid)
+    return try BrokerConfiguration(folder: path, address: address ?? broker(), owner: status.st_uid)
   }
 
   /// Throws if a vehicle in another folder has the new vehicle's name, UUID or topic, or if the new vehicle's folder

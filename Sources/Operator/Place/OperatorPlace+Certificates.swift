@@ -50,10 +50,11 @@ extension OperatorPlace {
   ///
   /// - Parameters:
   ///   - name: from `certificates`.
+  ///   - address: the broker's; nil for the recorded one.
   ///   - now: Unix time, from which it is valid.
   /// - Returns: when it ends, Unix time.
-  package func renewCertificate(_ name: String, now: Int64) throws -> Int64 {
-    guard let role = try roles().first(where: { $0.name == name })?.role else {
+  package func renewCertificate(_ name: String, at address: BrokerAddress? = nil, now: Int64) throws -> Int64 {
+    guard let role = try roles(address).first(where: { $0.name == name })?.role else {
       throw SystemError("open", path(name), code: ENOENT)
     }
     let authority = try VehicleFolder(path).readAuthority()
@@ -72,10 +73,11 @@ extension OperatorPlace {
 
   private typealias Role = (name: String, role: CertificateRole, holder: Holder)
 
-  private func roles() throws -> [Role] {
+  /// - Parameter address: the broker's; nil for the recorded one.
+  private func roles(_ address: BrokerAddress? = nil) throws -> [Role] {
     var roles: [Role] = [
       (VehiclePaths.operatorCertificate, .operator, .operator),
-      (VehiclePaths.brokerCertificate, .broker(try broker().host), .broker),
+      (VehiclePaths.brokerCertificate, .broker(try (address ?? broker()).host), .broker),
     ]
     for vehicle in try vehicles() {
       let uuid = try vehicle.readVehicleFile().vehicle.uuid

@@ -218,7 +218,12 @@ extension ControllerFile.Guard {
 extension PWMChip {
   fileprivate var rendered: String {
     switch self {
-    case .number(let number): "chip = \(number)\n"
+    case .number(let number):
+      """
+      # The number differs between models and kernels: write the name of the chip's device, see stepd-servo(7).
+      chip = \(number)
+
+      """
     case .device(let name): "chip = \(TOMLText.quoted(name))\n"
     }
   }

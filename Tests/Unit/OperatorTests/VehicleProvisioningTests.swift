@@ -58,6 +58,8 @@ import Testing
       return
     }
     #expect(pwm.channels == [.left: .init(chip: .number(0), channel: 0), .right: .init(chip: .number(0), channel: 1)])
+    let text = String(decoding: try Files.read("\(vehicle.path)/stepd.toml"), as: UTF8.self)
+    #expect(text.contains("write the name of the chip's device, see stepd-servo(7).\nchip = 0\nchannel = 0\n"))
   }
 
   @Test("publishes the public parts of the private keys that it wrote, and says their thumbprints")

@@ -19,6 +19,15 @@ import Testing
     #expect(try Files.readAll(child.output, "its output") == Files.read("/proc/self/comm"))
   }
 
+  @Test("a child's standard error can be read with its output, and is not otherwise")
+  func errors() throws {
+    let script = ["-c", "echo found; echo wrong >&2"]
+    let child = try ChildProcess("/bin/sh", arguments: script, errors: .output)
+    #expect(try Files.readAll(child.output, "its output") == Array("found\nwrong\n".utf8))
+    let quiet = try ChildProcess("/bin/sh", arguments: script)
+    #expect(try Files.readAll(quiet.output, "its output") == Array("found\n".utf8))
+  }
+
   @Test("how a child ended is told")
   func endings() throws {
     var failing = try ChildProcess("/bin/sh", arguments: ["-c", "exit 65"])

@@ -54,7 +54,7 @@ struct Doctor: ContextCommand {
     if !wanted.isDisjoint(with: [.vehicle, .broker, .controller, .link]) {
       let examination = VehicleExamination(settings, context, interruption)
       let found = try examination.parts(
-        withConnection: !wanted.isDisjoint(with: [.broker, .controller]),
+        withConnection: !wanted.isDisjoint(with: [.broker, .controller]), withHardware: wanted.contains(.controller),
         link: areas.contains(.link) ? .yes : areas.isEmpty ? .maybe : .no, showing: progress)
       // Without a vehicle there is no broker to check, and the report says so.
       for (area, part) in found where wanted.contains(area) || found.count == 1 {

@@ -25,16 +25,27 @@ struct VehicleExamination {
 
   /// - Parameters:
   ///   - withConnection: whether to contact the broker and the controller.
+  ///   - withHardware: whether to examine the controller's hardware, if this computer is the controller.
   ///   - link: whether to look for the vehicle by Bluetooth. `.maybe`: nothing is said of a vehicle that is not heard,
   ///     because few take links.
   /// - Throws: only interruptions.
   func parts(
-    withConnection: Bool, link: LinkWish, showing progress: ProgressLine
+    withConnection: Bool, withHardware: Bool, link: LinkWish, showing progress: ProgressLine
   ) throws -> [(Doctor.Area, Examination)] {
     var files = Examination("vehicle")
     examineClock(&files)
-    guard let access = try examineFiles(&files) else { return [(.vehicle, files)] }
-    var parts = withConnection ? try examineNetwork(access, &files, showing: progress) : []
+    let rider = try examineFiles(&files)
+    var hardware = Examination("controller")
+    if withHardware, let path = try? settings.chosenVehicleFile(context) {
+      progress.show("checking the controller's hardware")
+      try ControllerCheck.examine(path, &hardware, interruption)
+    }
+    guard let access = rider else {
+      guard !hardware.findings.isEmpty else { return [(.vehicle, files)] }
+      hardware.find("answer", .warning, "not asked: that takes a rider's files")
+      return [(.vehicle, files), (.controller, hardware)]
+    }
+    var parts = withConnection ? try examineNetwork(access, &files, hardware, showing: progress) : []
     if link != .no {
       progress.show("looking for \(printable(access.vehicle.name)) by Bluetooth")
       if let part = try examineLink(access, isWanted: link == .yes) { parts.append((.link, part)) }
@@ -44,12 +55,13 @@ struct VehicleExamination {
 
   enum LinkWish { case no, maybe, yes }
 
+  /// - Parameter hardware: what is known of the controller already.
   private func examineNetwork(
-    _ access: RiderAccess, _ files: inout Examination, showing progress: ProgressLine
+    _ access: RiderAccess, _ files: inout Examination, _ hardware: Examination, showing progress: ProgressLine
   ) throws -> [(Doctor.Area, Examination)] {
     progress.show("connecting to \(access.broker)")
     var broker = Examination("broker")
-    var controller = Examination("controller")
+    var controller = hardware
     if let connecting = try examine(access.broker, &broker) {
       progress.show("waiting for the answer of \(printable(access.vehicle.name))")
       let answer = try ask(access, &broker, &controller, isNear: connecting < Self.nearby)
