@@ -121,8 +121,8 @@ public struct FleetOperator: Sendable {
     Set(try Files.names(in: place.path(VehiclePaths.vehicles)).filter { !$0.hasPrefix(".") })
   }
 
-  /// Puts vehicles' public parts into the folder, and takes those of removed vehicles away. The broker's lists have to be
-  /// written afterwards.
+  /// Puts vehicles' public parts into the folder, and takes those of removed vehicles away. The broker's lists have to
+  /// be written afterwards.
   ///
   /// - Parameters:
   ///   - new: by the names of their folders. A folder that is there stays as it is.

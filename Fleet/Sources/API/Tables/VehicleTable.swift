@@ -79,8 +79,8 @@ enum VehicleTable {
       VehicleRecord.init)
   }
 
-  /// What the broker has to know, by the names of the vehicles' folders. Removed vehicles, and those whose public part is
-  /// unknown, are left out.
+  /// What the broker has to know, by the names of the vehicles' folders. Removed vehicles are left out, and those whose
+  /// public part is unknown.
   static func topics(in transaction: borrowing Transaction) throws(StoreError) -> [String: VehicleTopics] {
     var topics: [String: VehicleTopics] = [:]
     for row in try transaction.run(
