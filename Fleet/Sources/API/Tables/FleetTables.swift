@@ -58,7 +58,7 @@ package enum FleetTables {
         "DROP INDEX notice_untold",
         "CREATE INDEX notice_waiting ON notice (urgent DESC, lease, since, vehicle) WHERE since IS NOT NULL",
       ]),
-    // The public parts of vehicles: VehicleTable.Part. Null for a vehicle of before, until a server has read its folder.
+    // The public parts of vehicles. Null for a vehicle of before, until a server has read its folder.
     Migration(
       "vehicle-part-1",
       ["topic", "encryption_key", "signing_key", "certificate"].map { "ALTER TABLE vehicle ADD COLUMN \($0) TEXT" }
