@@ -231,7 +231,7 @@ let package = Package(
     tests("NFCTests", ["Encoding", "Domain", "NDEF", "Tags", "SystemIO", "NFC", "Operator"]),
     tests("TrafficFeedTests", ["Encoding", "SystemIO", "TrafficFeed"]),
     tests("PositioningTests", ["Geography", "Positioning"]),
-    tests("CodeDrawingTests", ["Domain", "CodeDrawing"]),
+    tests("CodeDrawingTests", ["CodeDrawing"]),
     tests("CodeReadingTests", ["Encoding", "SystemIO", "CodeReading", "CodeDrawing", "stepctl-qr"]),
     tests("MQTTTests", ["SystemIO", "MQTT"]),
     tests(
