@@ -2,6 +2,8 @@
 # Builds the kernel that run.sh starts: .build/rig/linux, user-mode Linux from Debian's own source. `make rig` calls it.
 # `kernel.sh kasan` builds one that looks for its own faults in memory (KASAN), for `run.sh --kasan`: .build/rig/kasan/linux.
 # Debian's package user-mode-linux cannot be taken: it is built without Bluetooth.
+#
+# What was built is kept in ~/.cache/stepctl/rig, for other clones.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -21,6 +23,13 @@ if [[ -z $package ]]; then
 fi
 version=$(apt-cache show "$package" | sed -n '0,/^Version: /s/^Version: //p')-$recipe
 if [[ -x linux && $(cat version 2>/dev/null) == "$version" ]]; then exit; fi
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/stepctl/rig/$variant
+if [[ -x $cache/linux-$version ]]; then
+  cp "$cache/linux-$version" linux.part
+  mv linux.part linux
+  echo "$version" >version
+  exit
+fi
 
 rm -rf source
 mkdir source
@@ -84,3 +93,8 @@ trap 'rm -rf "$PWD/source"' EXIT
 )
 mv linux.part linux
 echo "$version" >version
+mkdir -p "$cache"
+# A kernel of another recipe is of no use any more.
+rm -f "$cache"/linux-*
+cp linux "$cache/part"
+mv "$cache/part" "$cache/linux-$version"
