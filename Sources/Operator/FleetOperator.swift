@@ -127,22 +127,20 @@ public struct FleetOperator: Sendable {
   /// - Parameters:
   ///   - new: by the names of their folders. A folder that is there stays as it is.
   ///   - former: the folders of removed vehicles with their ids. A copy of what is removed stays, as `.removed-NAME`.
-  /// - Returns: whether something has changed.
-  public func keep(_ new: [String: VehicleRecord], without former: [String: UUID]) throws -> Bool {
+  public func keep(_ new: [String: VehicleRecord], without former: [String: Set<UUID>]) throws {
     try place.alone {
-      var hasChanged = false
-      for (name, uuid) in former where try removeRecord(name, of: uuid) { hasChanged = true }
+      for (name, ids) in former { try removeRecord(name, of: ids) }
       let present = try folders()
-      let (key, broker, authority) = (try place.keys().present.verificationKey, try place.broker(), try authorityPEM())
+      let key = try place.keys().present.verificationKey
+      let (broker, authority) = (try place.broker().broker(), try authorityPEM())
       for (name, vehicle) in new where !present.contains(name) {
+        guard RiderName(name) != nil else { throw ProvisioningError.unusableFolderName(name) }
         try place.record(of: name).create([
           NewFile(VehiclePaths.authorityCertificate, authority),
           NewFile(VehiclePaths.controllerCertificate, vehicle.certificate),
           NewFile(VehiclePaths.vehicle, vehicle.file(operatorKey: key, broker: broker).render()),
         ])
-        hasChanged = true
       }
-      return hasChanged
     }
   }
 
@@ -153,14 +151,15 @@ public struct FleetOperator: Sendable {
     try place.writeAccessList(knowing: known)
   }
 
-  /// - Returns: false if there is no folder of that name, or if it is another vehicle's.
-  private func removeRecord(_ name: String, of vehicle: UUID) throws -> Bool {
+  /// Does nothing if there is no folder of that name, or if it is another vehicle's.
+  private func removeRecord(_ name: String, of vehicles: Set<UUID>) throws {
     let record = place.record(of: name)
-    guard Files.exists(record.path), try record.readVehicleFile().vehicle.uuid == vehicle else { return false }
+    guard RiderName(name) != nil, Files.exists(record.path),
+      try vehicles.contains(record.readVehicleFile().vehicle.uuid)
+    else { return }
     let kept = "\(Files.parent(of: record.path))/.removed-\(name)"
     try StagingFolder.remove(kept)
     try StagingFolder.move(record.path, to: kept)
-    return true
   }
 
   // MARK: - Access
@@ -185,7 +184,8 @@ public struct FleetOperator: Sendable {
     // A booking can have begun before a new operator.
     let begin = max(validity.lowerBound, try place.issueTime(now).bounds.lowerBound)
     let plan = TokenPlan(rider: rider, steps: steps, notBefore: begin, lifetime: validity.upperBound - begin)
-    let file = vehicle.file(operatorKey: try place.keys().present.verificationKey, broker: try place.broker())
+    let broker = try place.broker().broker(authority: place.path(VehiclePaths.authorityCertificate))
+    let file = vehicle.file(operatorKey: try place.keys().present.verificationKey, broker: broker)
     return try AccessSigner(for: file, of: place).sign(plan, to: request, now: now, days: 1)
   }
 

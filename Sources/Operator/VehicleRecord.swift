@@ -1,5 +1,6 @@
 public import Domain
 import FileFormats
+import MQTT
 public import StepProtocol
 import SystemIO
 
@@ -25,18 +26,32 @@ public struct VehicleRecord: Sendable, Equatable {
 
   /// Reads a vehicle's folder.
   init(reading folder: VehicleFolder) throws {
-    let file = try folder.readVehicleFile()
+    try self.init(
+      folder.readVehicleFile(), certificate: Files.readRegular(folder.path(VehiclePaths.controllerCertificate)))
+  }
+
+  /// - Parameters:
+  ///   - text: from `text`.
+  ///   - certificate: PEM.
+  /// - Throws: if the text is damaged.
+  public init(parsing text: String, certificate: [UInt8]) throws {
+    try self.init(VehicleFile(parsing: Array(text.utf8), path: "the database"), certificate: certificate)
+  }
+
+  private init(_ file: VehicleFile, certificate: [UInt8]) throws {
     let controller = try file.present(file.controller, "[controller]")
     self.init(
       vehicle: file.vehicle, topic: try file.present(file.topic, "topic"), encryptionKey: controller.encryption,
-      signingKey: controller.signing,
-      certificate: try Files.readRegular(folder.path(VehiclePaths.controllerCertificate)))
+      signingKey: controller.signing, certificate: certificate)
   }
 
-  /// vehicle.toml in a vehicle's folder.
-  func file(operatorKey: VerificationKey, broker: BrokerAddress) -> VehicleFile {
+  /// Everything but the certificate: vehicle.toml without the operator's key and the broker.
+  public var text: String { file().render() }
+
+  /// vehicle.toml, with what is known besides.
+  func file(operatorKey: VerificationKey? = nil, broker: Broker? = nil) -> VehicleFile {
     VehicleFile(
-      path: VehiclePaths.vehicle, vehicle: vehicle, operatorKey: operatorKey, topic: topic,
-      broker: broker.inVehicleFile, controller: .init(encryption: encryptionKey, signing: signingKey))
+      path: VehiclePaths.vehicle, vehicle: vehicle, operatorKey: operatorKey, topic: topic, broker: broker,
+      controller: .init(encryption: encryptionKey, signing: signingKey))
   }
 }

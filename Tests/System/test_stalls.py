@@ -74,7 +74,9 @@ def test_a_disk_that_hangs_refuses_meanwhile_and_nothing_moves_later(rig):
     assert opening.ends().status == 5
     assert rig.writes(0) == []
     hangs.unlink()
-    # What the disk says late comes before what it says of this command, which begins the only motion.
+    # What the disk says late comes before what it says of this command: the step is closed, and was not opened.
+    assert alice.moves("close", "left").status == 0
+    assert rig.writes(0) == []
     assert alice.moves("open", "left").status == 0
     pulses = [pulse for _, pulse in rig.writes(0)]
     assert pulses == sorted(pulses) and pulses[-1] == OPEN

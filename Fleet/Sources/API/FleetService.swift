@@ -28,12 +28,12 @@ package final class FleetService: Sendable {
     (self.store, self.issuer, self.logger, self.limit, self.clock) = (store, issuer, logger, limit, clock)
     known = KnownVehicles(store)
     ledger = LedgerKeeper(store: store, issuer: issuer, clock: clock)
-    folders = VehicleKeeper(store: store, issuer: issuer, clock: clock)
+    folders = VehicleKeeper(store: store, issuer: issuer, logger: logger, clock: clock)
   }
 
   /// Follows changes of vehicles by this server and by others of the same database. Ends with the store.
   package func followAnnouncements() async {
-    await known.follow { [self] in await agreeOnVehicles() }
+    await known.follow { [self] in Task { await agreeOnVehicles() } }
   }
 
   /// Whether the database answers.
@@ -48,7 +48,7 @@ package final class FleetService: Sendable {
     let last = try await store.read { try NoticeTable.last(in: $0) }
     let (done, number): (String, Int64)
     // Riders of a vehicle that has joined at another server learn of the change, too.
-    try await folders.agree()
+    await agreeOnVehicles()
     do { (done, number) = try await issuer.rotateKeys(above: last, now: now) } catch let error as IssuerError {
       throw OperatorFailure.keys(error.description)
     }
@@ -88,7 +88,7 @@ package final class FleetService: Sendable {
     if try await !store.read({ try AccessTable.ofInactiveAccounts(at: now, in: $0) }).isEmpty {
       try await withdraw { try AccessTable.ofInactiveAccounts(at: now, in: $0) }
     }
-    try await folders.agree()
+    await agreeOnVehicles()
     try await ledger.agree()
     // It would have thrown if the clock were not right.
     try await store.write { try TokenTable.forget(at: now, in: $0) }
@@ -143,7 +143,7 @@ package final class FleetService: Sendable {
   package func takeInFolder() async -> Bool {
     do {
       try await folders.takeIn()
-      try await folders.agree()
+      await agreeOnVehicles()
       try await ledger.agree()
       let (now, key) = (clock(), try await presentKey())
       try await store.write { try TokenTable.complete(signedBy: key, at: now, in: $0) }

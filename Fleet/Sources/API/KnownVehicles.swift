@@ -27,12 +27,12 @@ final class KnownVehicles: Sendable {
   /// Follows changes by this server and by others of the same database. Ends with the store.
   ///
   /// - Parameter changed: what else follows a change.
-  func follow(_ changed: () async -> Void) async {
+  func follow(_ changed: () -> Void) async {
     let announcements = store.announcements()
     forget()
     for await announcement in announcements where [.everything, .change(Self.announcement)].contains(announcement) {
       forget()
-      await changed()
+      changed()
     }
   }
 

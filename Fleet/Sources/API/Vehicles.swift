@@ -62,7 +62,7 @@ extension FleetService {
     }
     known.forget()
     await noteWithdrawn(withdrawn)
-    if service == .removed { try await folders.agree() }
+    if service == .removed { await agreeOnVehicles() }
     guard restored > 0 else { return }
     logger.notice("access given back", metadata: ["tokens": "\(restored)", "vehicle": "\(vehicle.id)"])
     await agreeWithLedger()
@@ -105,7 +105,8 @@ extension FleetService {
     try Invitation.checkName(name)
     let now = clock()
     if let made = try await issuer.record(in: name) {
-      try await insert(made, folder: name, now: now, code: nil)
+      // A vehicle that was changed by hand is taken in again.
+      if try await !update(made, folder: name) { try await insert(made, folder: name, now: now, code: nil) }
       return nil
     }
     var generator = SystemRandomNumberGenerator()
@@ -116,6 +117,24 @@ extension FleetService {
         Invitation(to: name, now: now), code: digest(code.utf8), at: now, in: transaction)
     }
     return code
+  }
+
+  /// - Returns: false if the vehicle is not the fleet's, or has another folder.
+  private func update(_ record: VehicleRecord, folder: String) async throws -> Bool {
+    do {
+      let isKnown = try await store.write { transaction in
+        guard try VehicleTable.folder(of: record.vehicle.uuid.description, in: transaction) == folder else {
+          return false
+        }
+        try VehicleTable.complete(record, in: transaction)
+        try KnownVehicles.announceChange(in: transaction)
+        return true
+      }
+      if isKnown { known.forget() }
+      return isKnown
+    } catch StoreError.constraint {
+      throw FleetRefusal.topicTaken
+    }
   }
 
   /// - Parameter code: the digest of the invitation's code, which is used up; nil for none.
@@ -151,14 +170,14 @@ extension FleetService {
       throw FleetRefusal.badCode
     }
     let vehicle = try invitation.vehicle(named: enrolment.name, id: enrolment.id, steps: enrolment.steps)
-    let admission: Admission
-    do { admission = try await issuer.admit(vehicle, enrolment, now: now) } catch {
-      throw refusal(of: error, for: enrolment.id)
-    }
-    let record = VehicleRecord(
-      vehicle: vehicle, topic: enrolment.topic, encryptionKey: enrolment.encryptionKey,
-      signingKey: enrolment.statementKey, certificate: Array(admission.certificate.utf8))
-    guard try await !folders.hasByHand(record) else { throw FleetRefusal.topicTaken }
+    let (admission, record): (Admission, VehicleRecord)
+    do {
+      admission = try await issuer.admit(vehicle, enrolment, now: now)
+      record = VehicleRecord(
+        vehicle: vehicle, topic: enrolment.topic, encryptionKey: enrolment.encryptionKey,
+        signingKey: enrolment.statementKey, certificate: Array(admission.certificate.utf8))
+      guard try await !folders.hasByHand(record) else { throw FleetRefusal.topicTaken }
+    } catch { throw refusal(of: error, for: enrolment.id) }
     // Who comes second with the code does not get the certificate.
     try await insert(record, folder: enrolment.id.description, now: now, code: code)
     await agreeOnVehicles()

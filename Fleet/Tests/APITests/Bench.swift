@@ -248,8 +248,9 @@ final class PlayedIssuer: AccessIssuer {
   struct State {
     /// By their folders.
     var vehicles: [String: VehicleRecord] = [:]
-    /// What the broker's lists have, by the folders; nil if they are to be written.
-    var listed: Set<String>?
+    var damaged: Set<String> = []
+    /// The topics that the broker's lists have, by the folders.
+    var listed: [String: TopicPrefix] = [:]
     var grants: [Grant] = []
     /// What is in the folder, and how often it was written.
     var ledger = Ledger(tokens: [], withdrawals: [], revokedCertificates: [])
@@ -279,12 +280,19 @@ final class PlayedIssuer: AccessIssuer {
     state.withLock { $0.vehicles[name] = Self.record(name) }
   }
 
+  /// Somebody has damaged folders by hand.
+  func damage(_ folders: Set<String>) { state.withLock { $0.damaged = folders } }
+
   /// Somebody has removed a folder by hand.
   func lose(_ folder: String) { state.withLock { $0.vehicles[folder] = nil } }
 
-  static func record(_ name: String, id: UUID = .random()) -> VehicleRecord {
+  func have(_ record: VehicleRecord, in folder: String) { state.withLock { $0.vehicles[folder] = record } }
+
+  static func record(
+    _ name: String, id: UUID = .random(), steps: [Step] = steps, topic: String? = nil
+  ) -> VehicleRecord {
     VehicleRecord(
-      vehicle: try! Vehicle(name: name, uuid: id, steps: steps), topic: TopicPrefix(name)!,
+      vehicle: try! Vehicle(name: name, uuid: id, steps: steps), topic: TopicPrefix(topic ?? name)!,
       encryptionKey: DecryptionKey().encryptionKey, signingKey: SigningKey().verificationKey,
       certificate: Array("certificate".utf8))
   }
@@ -297,6 +305,7 @@ final class PlayedIssuer: AccessIssuer {
 
   func record(in folder: String) async throws -> VehicleRecord? {
     try check()
+    if now.damaged.contains(folder) { throw IssuerError.failed("\(folder)/vehicle.toml: damaged") }
     return now.vehicles[folder]
   }
 
@@ -313,25 +322,23 @@ final class PlayedIssuer: AccessIssuer {
       end: now + 100)
   }
 
-  func keep(_ new: [String: VehicleRecord], without former: [String: UUID]) async throws -> Bool {
+  func keep(_ new: [String: VehicleRecord], without former: [String: Set<UUID>]) async throws {
     try check()
-    return state.withLock { state in
-      for (folder, id) in former where state.vehicles[folder]?.vehicle.uuid == id {
+    state.withLock { state in
+      for (folder, ids) in former where ids.contains(where: { state.vehicles[folder]?.vehicle.uuid == $0 }) {
         state.removed.append(folder)
         state.vehicles[folder] = nil
-        state.listed = nil
       }
-      for (folder, record) in new {
-        state.vehicles[folder] = record
-        state.listed = nil
-      }
-      return state.listed == nil
+      state.vehicles.merge(new) { there, _ in there }
     }
   }
 
   func writeLists(knowing known: [String: VehicleTopics]) async throws {
     try check()
-    state.withLock { $0.listed = Set($0.vehicles.keys).union(known.keys) }
+    state.withLock { state in
+      state.listed = state.vehicles.mapValues { $0.topic }.merging(known.mapValues(\.topic)) { $1 }
+        .filter { state.vehicles[$0.key] != nil }
+    }
   }
 
   func issue(_ grant: Grant, now: Int64) async throws -> IssuedToken {

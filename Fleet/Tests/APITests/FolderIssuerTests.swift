@@ -62,7 +62,7 @@ import Testing
     let record = VehicleRecord(
       vehicle: vehicle, topic: enrolment.topic, encryptionKey: enrolment.encryptionKey,
       signingKey: enrolment.statementKey, certificate: Array(admission.certificate.utf8))
-    _ = try await issuer.keep([vehicle.uuid.description: record], without: [:])
+    try await issuer.keep([vehicle.uuid.description: record], without: [:])
     return (record, admission)
   }
 
@@ -86,29 +86,46 @@ import Testing
     let file = folder.path + "/operator/vehicles/\(name)/vehicle.toml"
     let text = try String(contentsOfFile: file, encoding: .utf8) + "# by hand\n"
     try text.write(toFile: file, atomically: true, encoding: .utf8)
-    _ = try await issuer.keep([name: record], without: [:])
+    try await issuer.keep([name: record], without: [:])
     #expect(try String(contentsOfFile: file, encoding: .utf8) == text)
   }
 
   @Test func `the broker's lists have every vehicle, and are written when something has changed`() async throws {
     let list = folder.path + "/operator/mosquitto.acl"
     func content() throws -> String { try String(contentsOfFile: list, encoding: .utf8) }
+    func write(_ known: [String: VehicleTopics] = [:]) async throws -> String {
+      try "old".write(toFile: list, atomically: true, encoding: .utf8)
+      try await issuer.writeLists(knowing: known)
+      return try content()
+    }
     let (record, _) = try await joined()
     let (id, folder) = (record.vehicle.uuid, record.vehicle.uuid.description)
-    #expect(try await issuer.keep([:], without: [:]))
-    try await issuer.writeLists(knowing: [:])
-    #expect(try content().contains("user controller:\(id)\n"))
-    #expect(try await issuer.keep([:], without: [:]) == false)
+    #expect(try await write().contains("user controller:\(id)\n"))
+    #expect(try await write() == "old")
     // What the server knows is not read.
     let other = VehicleTopics(of: .random(), topic: TopicPrefix("known")!, steps: record.vehicle.steps)
-    try await issuer.writeLists(knowing: [folder: other])
-    #expect(try content().contains("user controller:\(other.vehicle)\n") && !content().contains("\(id)"))
-    #expect(try await issuer.keep([:], without: [folder: .random()]) == false)
-    #expect(try await issuer.keep([:], without: [folder: id]))
+    let known = try await write([folder: other])
+    #expect(known.contains("user controller:\(other.vehicle)\n") && !known.contains("\(id)"))
+    // Another server, of the same folder, has made a vehicle's folder, and has ended before it wrote the lists.
+    let late = VehicleRecord(
+      vehicle: try Vehicle(name: "late", uuid: .random(), steps: record.vehicle.steps), topic: TopicPrefix("late")!,
+      encryptionKey: record.encryptionKey, signingKey: record.signingKey, certificate: record.certificate)
+    _ = try await write()
+    _ = try FleetOperator(self.folder.path + "/operator").keep(["late": late], without: [:])
+    #expect(try await write().contains("late/"))
+    try await issuer.keep([:], without: [folder: [.random()], "late": [late.vehicle.uuid]])
+    #expect(try await issuer.folders() == [folder])
+    try await issuer.keep([:], without: [folder: [.random(), id]])
     #expect(try await issuer.record(in: folder) == nil)
-    #expect(try await issuer.keep([:], without: [folder: id]))
-    try await issuer.writeLists(knowing: [:])
-    #expect(try !content().contains("user controller:"))
+    #expect(try await !write().contains("user controller:"))
+  }
+
+  @Test func `no name of a folder leads elsewhere`() async throws {
+    let (record, _) = try await joined()
+    let outside = await error { try await issuer.keep(["../../outside": record], without: [:]) }
+    guard case .failed = outside else { throw Unexpected() }
+    try await issuer.keep([:], without: ["../vehicles/\(record.vehicle.uuid)": [record.vehicle.uuid]])
+    #expect(try await issuer.folders().count == 1)
   }
 
   @Test func `a token is issued, and noted nowhere`() async throws {

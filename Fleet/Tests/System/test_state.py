@@ -16,7 +16,7 @@ from test_bookings import Device, asked, claims, issued, ledger_of, noted, withd
 from test_notices import Kept
 
 
-PUBLIC_PART = ("topic", "encryption_key", "signing_key", "certificate")
+PUBLIC_PART = ("topic", "public_part", "certificate")
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def made_older(server):
     for statement in (
         "DROP TABLE token", "DROP TABLE operator_key", "ALTER TABLE revoked_device DROP COLUMN ends",
         "DROP INDEX notice_waiting", "CREATE INDEX notice_untold ON notice (urgent, since) WHERE since IS NOT NULL",
-        "DROP INDEX vehicle_topic",
+        "DROP INDEX vehicle_topic", "DROP INDEX vehicle_folder",
         *(f"ALTER TABLE vehicle DROP COLUMN {column}" for column in PUBLIC_PART),
         "DELETE FROM migration WHERE name IN ('token-1', 'vehicle-part-1')",
     ):

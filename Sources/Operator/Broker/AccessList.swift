@@ -4,7 +4,7 @@ import StepProtocol
 import SystemIO
 
 /// What a broker has to know of a vehicle.
-public struct VehicleTopics: Sendable {
+public struct VehicleTopics: Sendable, Equatable {
   public let vehicle: UUID
   public let topic: TopicPrefix
   public let steps: [Step]

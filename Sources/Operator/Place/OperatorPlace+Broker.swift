@@ -65,6 +65,8 @@ extension OperatorPlace {
     // Comes last: if the power goes away before, a vehicle's file and this one still differ, and `update` does all of
     // this again.
     try Files.replaceForOwner(path(VehiclePaths.brokerAddress), with: broker.text.utf8, mode: 0o644)
+    // A server may have written the lists meanwhile, for the old address.
+    try writeAccessList()
     return updated
   }
 
@@ -185,10 +187,11 @@ package struct BrokerAddress: Sendable, Equatable, CustomStringConvertible {
     self.init(host: host, port: port)
   }
 
-  /// The broker as vehicle.toml in a vehicle's folder names it.
-  var inVehicleFile: Broker {
-    Broker(
-      host: host.description, port: port, tls: .init(authority: VehiclePaths.authorityCertificate, identity: nil))
+  /// The broker as vehicle.toml names it.
+  ///
+  /// - Parameter authority: the path of its authority's certificate.
+  func broker(authority: String = VehiclePaths.authorityCertificate) -> Broker {
+    Broker(host: host.description, port: port, tls: .init(authority: authority, identity: nil))
   }
 
   var text: String {

@@ -36,12 +36,10 @@ struct AccessSigner: ~Copyable {
       )
     }
     let handover = "\(place.path(VehiclePaths.handover))/\(vehicle.vehicle.uuid).jwt"
-    let broker = try vehicle.present(vehicle.broker, "[broker]")
     let file = try about(place.path) {
       try AccessFile(
-        vehicle: vehicle.code(broker, authority: authority.certificate.der(), by: tokenKey, at: authority.time(now)),
-        token: token.signed(by: tokenKey), certificate: certificate,
-        notice: Files.exists(handover) ? KeyFile.token(handover) : nil)
+        vehicle: vehicle.code(by: tokenKey, at: authority.time(now)), token: token.signed(by: tokenKey),
+        certificate: certificate, notice: Files.exists(handover) ? KeyFile.token(handover) : nil)
     }
     return (file, entry(token, issued))
   }

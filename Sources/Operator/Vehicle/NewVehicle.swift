@@ -45,7 +45,7 @@ struct NewVehicle {
     let vehicle = try! Vehicle(name: admission.name, uuid: plan.vehicle.uuid, steps: plan.vehicle.steps)
     let file = VehicleFile(
       path: VehiclePaths.vehicle, vehicle: vehicle, operatorKey: admission.keys[0], topic: plan.topic,
-      broker: admission.broker.inVehicleFile, controller: .init(encryption: keys.encryption, signing: keys.signing))
+      broker: admission.broker.broker(), controller: .init(encryption: keys.encryption, signing: keys.signing))
     let controller = ControllerFile(
       path: VehiclePaths.controller, vehicle: VehiclePaths.vehicle,
       broker: .init(

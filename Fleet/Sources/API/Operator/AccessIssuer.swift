@@ -27,11 +27,10 @@ package protocol AccessIssuer: Sendable {
   /// - Parameters:
   ///   - new: those that have no folder, by the names that their folders get.
   ///   - former: the folders of removed vehicles with their ids.
-  /// - Returns: whether the broker's lists have to be written.
   /// - Throws: `IssuerError`.
-  func keep(_ new: [String: VehicleRecord], without former: [String: UUID]) async throws -> Bool
+  func keep(_ new: [String: VehicleRecord], without former: [String: Set<UUID>]) async throws
 
-  /// Writes the broker's lists.
+  /// Writes the broker's lists, if they can be others than those that it has written before.
   ///
   /// - Parameter known: vehicles by the names of their folders.
   /// - Throws: `IssuerError`.

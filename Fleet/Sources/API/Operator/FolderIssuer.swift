@@ -22,8 +22,13 @@ package final class FolderIssuer: AccessIssuer {
   private struct State {
     /// What was read of the certificates, and when.
     var certificates: (ends: [String: Int64], time: Int64)?
-    /// Whether this server has written the broker's lists, and they are as the folders are.
-    var hasLists = false
+    /// From what the broker's lists were last written; nil if this server has not written them.
+    var written: Lists?
+
+    struct Lists: Equatable {
+      let folders: Set<String>
+      let known: [String: VehicleTopics]
+    }
   }
 
   package init(_ place: FleetOperator, logger: Logger, clock: @escaping @Sendable () -> Int64) {
@@ -69,20 +74,16 @@ package final class FolderIssuer: AccessIssuer {
 
   package func folders() async throws -> Set<String> { try await perform(on: vehicles) { try $0.folders() } }
 
-  package func keep(_ new: [String: VehicleRecord], without former: [String: UUID]) async throws -> Bool {
-    try await perform(on: vehicles) { [state] place in
-      let hasChanged = try place.keep(new, without: former)
-      return state.withLock {
-        if hasChanged { $0.hasLists = false }
-        return !$0.hasLists
-      }
-    }
+  package func keep(_ new: [String: VehicleRecord], without former: [String: Set<UUID>]) async throws {
+    try await perform(on: vehicles) { try $0.keep(new, without: former) }
   }
 
   package func writeLists(knowing known: [String: VehicleTopics]) async throws {
     try await perform(on: vehicles) { [state] place in
+      let lists = State.Lists(folders: try place.folders(), known: known)
+      if state.withLock({ $0.written == lists }) { return }
       try place.writeAccessList(knowing: known)
-      state.withLock { $0.hasLists = true }
+      state.withLock { $0.written = lists }
     }
   }
 

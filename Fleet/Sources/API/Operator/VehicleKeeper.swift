@@ -1,4 +1,5 @@
 import Domain
+import Logging
 import Operator
 import Store
 import Web
@@ -10,38 +11,50 @@ import Web
 actor VehicleKeeper {
   private let store: any Store
   private let issuer: any AccessIssuer
+  private let logger: Logger
   private let clock: Clock
   private lazy var runs = SharedRun { [weak self] in try await self?.bringTogether() }
 
-  init(store: any Store, issuer: any AccessIssuer, clock: @escaping Clock) {
-    (self.store, self.issuer, self.clock) = (store, issuer, clock)
+  init(store: any Store, issuer: any AccessIssuer, logger: Logger, clock: @escaping Clock) {
+    (self.store, self.issuer, self.logger, self.clock) = (store, issuer, logger, clock)
   }
 
   /// The operator forgets a removed vehicle as soon as that vehicle knows all revocations, or all revoked tokens have
   /// ended. Until then the broker admits the vehicle's clients.
   func agree() async throws { try await runs.run() }
 
+  /// How many folders are made at once: meanwhile commands by hand wait.
+  private static let batch = 100
+
   private func bringTogether() async throws {
     let now = clock()
     let (removed, folders) = try await store.read { transaction in
       (try VehicleTable.removed(at: now, in: transaction), try VehicleTable.folders(in: transaction))
     }
-    let missing = folders.subtracting(try await issuer.folders())
-    let new = try await store.read { try VehicleTable.records(inFolders: missing, in: $0) }
     let former = removed.filter { !$0.waits }
-    let names = Dictionary(former.map { ($0.folder, UUID($0.id)!) }, uniquingKeysWith: { $1 })
-    if try await issuer.keep(new, without: names) {
-      try await issuer.writeLists(knowing: store.read { try VehicleTable.topics(in: $0) })
+    let names = Dictionary(grouping: former, by: \.folder).mapValues { Set($0.compactMap { UUID($0.id) }) }
+    try await issuer.keep([:], without: names)
+    var missing = folders.subtracting(try await issuer.folders())[...]
+    while !missing.isEmpty {
+      let batch = Array(missing.prefix(Self.batch))
+      missing = missing.dropFirst(Self.batch)
+      try await issuer.keep(store.read { try VehicleTable.records(inFolders: batch, in: $0) }, without: [:])
     }
-    let told = former.filter(\.isUntold).map(\.id)
-    if !told.isEmpty { try await store.write { for id in told { try NoticeTable.forget(id, in: $0) } } }
+    try await issuer.writeLists(knowing: store.read { try VehicleTable.topics(in: $0) })
+    let noted = former.filter(\.hasNotice).map(\.id)
+    if !noted.isEmpty { try await store.write { for id in noted { try NoticeTable.forget(id, in: $0) } } }
   }
 
-  /// Takes in the public parts of vehicles that an earlier version kept in the folder alone.
+  /// Takes in the public parts of vehicles that an earlier version kept in the folder alone. A vehicle whose folder
+  /// cannot be used is left out.
   func takeIn() async throws {
     for (id, folder) in try await store.read({ try VehicleTable.lacking(in: $0) }) {
-      guard let record = try await issuer.record(in: folder), record.vehicle.uuid.description == id else { continue }
-      try await store.write { try VehicleTable.complete(record, in: $0) }
+      do {
+        guard let record = try await issuer.record(in: folder), record.vehicle.uuid.description == id else { continue }
+        try await store.write { try VehicleTable.complete(record, in: $0) }
+      } catch {
+        logger.error("a vehicle's public part is unknown", metadata: ["vehicle": "\(id)", "error": "\(error)"])
+      }
     }
   }
 

@@ -61,8 +61,10 @@ package enum FleetTables {
     // The public parts of vehicles. Null for a vehicle of before, until a server has read its folder.
     Migration(
       "vehicle-part-1",
-      ["topic", "encryption_key", "signing_key", "certificate"].map { "ALTER TABLE vehicle ADD COLUMN \($0) TEXT" }
-        + ["CREATE UNIQUE INDEX vehicle_topic ON vehicle (topic) WHERE service <> 'removed'"]),
+      ["topic", "public_part", "certificate"].map { "ALTER TABLE vehicle ADD COLUMN \($0) TEXT" } + [
+        "CREATE UNIQUE INDEX vehicle_topic ON vehicle (topic) WHERE service <> 'removed'",
+        "CREATE INDEX vehicle_folder ON vehicle (folder)",
+      ]),
   ]
 
   // A unique constraint is named as SQLite names it in its error.

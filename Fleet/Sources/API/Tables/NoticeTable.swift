@@ -89,10 +89,10 @@ enum NoticeTable {
       WHERE vehicle IN (SELECT vehicle FROM due)
       RETURNING vehicle, number, wish, (SELECT topic FROM vehicle WHERE vehicle.id = notice.vehicle) AS topic
       """, due(at: now) + [.integer(Int64(count)), .integer(now), .integer(now), .integer(end)]
-    ).map {
-      Claim(
-        vehicle: $0.text("vehicle"), topic: TopicPrefix($0.text("topic"))!, number: $0.integer("number"),
-        wish: $0.integer("wish"))
+    ).compactMap { row in
+      TopicPrefix(row.text("topic")).map {
+        Claim(vehicle: row.text("vehicle"), topic: $0, number: row.integer("number"), wish: row.integer("wish"))
+      }
     }
   }
 

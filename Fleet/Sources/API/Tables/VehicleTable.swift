@@ -34,10 +34,13 @@ enum VehicleTable {
     try !transaction.run("SELECT id FROM vehicle WHERE name = ?", [.text(name)]).isEmpty
   }
 
-  /// Whether a vehicle has that topic. A removed one has none.
+  /// Whether a vehicle has that topic. A removed one has it until the operator forgets it.
   static func isTaken(_ topic: TopicPrefix, in transaction: borrowing Transaction) throws(StoreError) -> Bool {
     try !transaction.run(
-      "SELECT id FROM vehicle WHERE topic = ? AND service <> 'removed'", [.text(topic.description)]
+      """
+      SELECT id FROM vehicle WHERE topic = ?
+        AND (service <> 'removed' OR EXISTS (SELECT 1 FROM notice WHERE notice.vehicle = vehicle.id))
+      """, [.text(topic.description)]
     ).isEmpty
   }
 
@@ -58,11 +61,10 @@ enum VehicleTable {
   /// Notes the public part of a vehicle.
   static func complete(_ record: VehicleRecord, in transaction: borrowing Transaction) throws(StoreError) {
     try transaction.run(
-      "UPDATE vehicle SET topic = ?, encryption_key = ?, signing_key = ?, certificate = ? WHERE id = ?",
+      "UPDATE vehicle SET steps = ?, topic = ?, public_part = ?, certificate = ? WHERE id = ?",
       [
-        .text(record.topic.description), .text(Base64URL.encode(record.encryptionKey.bytes)),
-        .text(Base64URL.encode(record.signingKey.bytes)), .text(String(decoding: record.certificate, as: UTF8.self)),
-        .text(record.vehicle.uuid.description),
+        .text(record.vehicle.steps.json.text), .text(record.topic.description), .text(record.text),
+        .text(String(decoding: record.certificate, as: UTF8.self)), .text(record.vehicle.uuid.description),
       ])
   }
 
@@ -74,9 +76,34 @@ enum VehicleTable {
   }
 
   /// The public part of a vehicle; nil if it is unknown.
-  static func record(of id: String, in transaction: borrowing Transaction) throws(StoreError) -> VehicleRecord? {
-    try transaction.run("SELECT \(recordColumns) FROM vehicle WHERE id = ?", [.text(id)]).first.flatMap(
-      VehicleRecord.init)
+  static func record(of id: String, in transaction: borrowing Transaction) throws -> VehicleRecord? {
+    try transaction.run("SELECT public_part, certificate FROM vehicle WHERE id = ?", [.text(id)]).first.flatMap(record)
+  }
+
+  static func records(
+    inFolders names: some Sequence<String>, in transaction: borrowing Transaction
+  ) throws -> [String: VehicleRecord] {
+    var records: [String: VehicleRecord] = [:]
+    for name in names {
+      records[name] = try transaction.run(
+        "SELECT public_part, certificate FROM vehicle WHERE folder = ? AND service <> 'removed' ORDER BY created, id",
+        [.text(name)]
+      ).last.flatMap(record)
+    }
+    return records
+  }
+
+  private static func record(_ row: Row) throws -> VehicleRecord? {
+    guard let text = row.optionalText("public_part"), let certificate = row.optionalText("certificate") else {
+      return nil
+    }
+    return try VehicleRecord(parsing: text, certificate: Array(certificate.utf8))
+  }
+
+  /// The folder of a vehicle that is not removed; nil if there is none.
+  static func folder(of id: String, in transaction: borrowing Transaction) throws(StoreError) -> String? {
+    try transaction.run("SELECT folder FROM vehicle WHERE id = ? AND service <> 'removed'", [.text(id)]).first?.text(
+      "folder")
   }
 
   /// What the broker has to know, by the names of the vehicles' folders. Removed vehicles are left out, and those whose
@@ -84,8 +111,8 @@ enum VehicleTable {
   static func topics(in transaction: borrowing Transaction) throws(StoreError) -> [String: VehicleTopics] {
     var topics: [String: VehicleTopics] = [:]
     for row in try transaction.run(
-      "SELECT id, folder, steps, topic FROM vehicle WHERE service <> 'removed' AND topic IS NOT NULL")
-    {
+      "SELECT id, folder, steps, topic FROM vehicle WHERE service <> 'removed' AND topic IS NOT NULL ORDER BY created, id"
+    ) {
       guard let id = UUID(row.text("id")), let topic = TopicPrefix(row.text("topic")), let steps = row.steps else {
         continue
       }
@@ -101,20 +128,6 @@ enum VehicleTable {
         $0.text("folder")
       })
   }
-
-  static func records(
-    inFolders names: Set<String>, in transaction: borrowing Transaction
-  ) throws(StoreError) -> [String: VehicleRecord] {
-    var records: [String: VehicleRecord] = [:]
-    for name in names {
-      records[name] = try transaction.run(
-        "SELECT \(recordColumns) FROM vehicle WHERE folder = ? AND service <> 'removed'", [.text(name)]
-      ).first.flatMap(VehicleRecord.init)
-    }
-    return records
-  }
-
-  private static let recordColumns = "id, name, folder, steps, topic, encryption_key, signing_key, certificate"
 
   /// - Returns: false if the vehicle was removed meanwhile: what is removed does not come back.
   static func update(
@@ -149,8 +162,8 @@ enum VehicleTable {
   struct Removed: Sendable, Equatable {
     let id: String
     let folder: String
-    /// Whether a notice for it is wanted; and whether it has to read it: a token for it has not ended.
-    let isUntold, waits: Bool
+    /// Whether there was a notice for it; and whether it has to read one: a token for it has not ended.
+    let hasNotice, waits: Bool
   }
 
   static func removed(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) -> [Removed] {
@@ -158,14 +171,13 @@ enum VehicleTable {
       """
       SELECT id, folder, (SELECT max(expires) FROM access JOIN booking ON booking.id = access.booking
         WHERE booking.vehicle = vehicle.id) AS last,
-        (SELECT since FROM notice WHERE notice.vehicle = vehicle.id) AS since
-      FROM vehicle WHERE service = 'removed'
+        notice.vehicle AS notice, notice.since AS since
+      FROM vehicle LEFT JOIN notice ON notice.vehicle = vehicle.id WHERE service = 'removed'
       """
     ).map {
-      let isUntold = $0.optionalInteger("since") != nil
-      return Removed(
-        id: $0.text("id"), folder: $0.text("folder"), isUntold: isUntold,
-        waits: isUntold && $0.optionalInteger("last") ?? 0 > now)
+      Removed(
+        id: $0.text("id"), folder: $0.text("folder"), hasNotice: $0.optionalText("notice") != nil,
+        waits: $0.optionalInteger("since") != nil && $0.optionalInteger("last") ?? 0 > now)
     }
   }
 
@@ -189,23 +201,6 @@ enum VehicleTable {
 
 extension Row {
   fileprivate var steps: [Step]? { (try? JSON(parsing: text("steps").utf8)).flatMap([Step].init(json:)) }
-}
-
-extension VehicleRecord {
-  /// Nil if the row has no public part.
-  fileprivate init?(_ row: Row) {
-    guard let topic = row.optionalText("topic").flatMap(TopicPrefix.init), let id = UUID(row.text("id")),
-      let steps = row.steps,
-      let vehicle = try? Vehicle(name: row.text("name"), uuid: id, steps: steps),
-      let encryption = row.optionalText("encryption_key").flatMap(Base64URL.decode),
-      let encryptionKey = try? EncryptionKey(encryption),
-      let signing = row.optionalText("signing_key").flatMap(Base64URL.decode),
-      let signingKey = try? VerificationKey(signing), let certificate = row.optionalText("certificate")
-    else { return nil }
-    self.init(
-      vehicle: vehicle, topic: topic, encryptionKey: encryptionKey, signingKey: signingKey,
-      certificate: Array(certificate.utf8))
-  }
 }
 
 extension FleetVehicle {

@@ -72,10 +72,10 @@ enum ControllerCheck {
         part.find(subject, .good, line)
       }
     }
-    if lines.isEmpty {
-      status == .done
-        ? part.find(subject, .good, "`stepd --check` finds nothing wrong")
-        : part.find(subject, .broken, "`stepd --check` ended without a word")
+    if status == .done {
+      if lines.isEmpty { part.find(subject, .good, "`stepd --check` finds nothing wrong") }
+    } else if !isForbidden, part.state != .broken {
+      part.find(subject, .broken, "`stepd --check` ended without an error that it names")
     }
   }
 }
