@@ -2,6 +2,7 @@ package import Booking
 import Domain
 package import Geography
 import Logging
+import Operator
 import Store
 
 extension FleetService {

@@ -399,9 +399,9 @@ private final class Running {
     isBack.interrupt()
     // What the disk says late comes before what it says of this command: the step is closed, and was not opened.
     let closing = try running.moves(.close, left)
-    #expect(try running.statement(left) { $0.answer?.command == closing }?.position == .closed)
+    #expect(try running.statement(left) { $0.answer?.command == closing }?.position == .close)
     let log = folder.path + "/servo.jsonl"
-    #expect(!Files.exists(log) || (try TemporaryFolder.text(log)).isEmpty)
+    #expect(try !Files.exists(log) || TemporaryFolder.text(log).isEmpty)
     let command = try running.moves(.open, left)
     #expect(try running.statement(left) { $0.answer?.command == command }?.phase == .moving)
     #expect(try running.statement(left) { $0.answer?.command == command }?.position == .open)

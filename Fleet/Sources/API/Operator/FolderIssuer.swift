@@ -79,7 +79,7 @@ package final class FolderIssuer: AccessIssuer {
   }
 
   package func writeLists(knowing known: [String: VehicleTopics]) async throws {
-    try await perform(on: vehicles) { [state] place in
+    try await perform(on: vehicles) { [self] place in
       let lists = State.Lists(folders: try place.folders(), known: known)
       if state.withLock({ $0.written == lists }) { return }
       try place.writeAccessList(knowing: known)
