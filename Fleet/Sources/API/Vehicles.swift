@@ -120,13 +120,14 @@ extension FleetService {
     return code
   }
 
-  /// - Returns: false if the vehicle is not the fleet's, or has another folder.
+  /// - Returns: false if the vehicle is not the fleet's, has another folder, or has not changed.
   private func update(_ record: VehicleRecord, folder: String) async throws -> Bool {
     do {
       let isKnown = try await store.write { transaction in
-        guard try VehicleTable.folder(of: record.vehicle.uuid.description, in: transaction) == folder else {
-          return false
-        }
+        let id = record.vehicle.uuid.description
+        guard try VehicleTable.folder(of: id, in: transaction) == folder,
+          try VehicleTable.record(of: id, in: transaction) != record
+        else { return false }
         try VehicleTable.complete(record, in: transaction)
         try KnownVehicles.announceChange(in: transaction)
         return true
@@ -146,7 +147,9 @@ extension FleetService {
         if let code {
           guard try InvitationTable.spend(code, at: now, in: transaction) else { throw FleetRefusal.badCode }
         }
-        guard try !VehicleTable.isTaken(record.topic, in: transaction) else { throw FleetRefusal.topicTaken }
+        guard try !VehicleTable.isTaken(record.topic, byOtherThan: record.vehicle.uuid, in: transaction) else {
+          throw FleetRefusal.topicTaken
+        }
         try VehicleTable.insert(record, folder: folder, at: now, in: transaction)
         try VehicleTable.note(.providerDropOff, of: record.vehicle.uuid.description, at: now, in: transaction)
         try KnownVehicles.announceChange(in: transaction)

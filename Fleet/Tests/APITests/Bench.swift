@@ -292,7 +292,8 @@ final class PlayedIssuer: AccessIssuer {
     _ name: String, id: UUID = .random(), steps: [Step] = steps, topic: String? = nil
   ) -> VehicleRecord {
     VehicleRecord(
-      vehicle: try! Vehicle(name: name, uuid: id, steps: steps), topic: TopicPrefix(topic ?? name)!,
+      vehicle: try! Vehicle(name: name, uuid: id, steps: steps),
+      topic: TopicPrefix(topic ?? name) ?? TopicPrefix("vehicles/\(id)")!,
       encryptionKey: DecryptionKey().encryptionKey, signingKey: SigningKey().verificationKey,
       certificate: Array("certificate".utf8))
   }

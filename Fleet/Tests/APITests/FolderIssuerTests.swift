@@ -258,18 +258,6 @@ import Testing
     #expect(try await issuer.keys().count == 1)
   }
 
-  @Test func `an error is told in words`() {
-    #expect(IssuerError.request("damaged").description == "damaged")
-    #expect(IssuerError.failed("b").description == "b")
-  }
-}
-
-/// A folder that goes with its owner.
-final class TestFolder: Sendable {
-  let path = FileManager.default.temporaryDirectory.path + "/stepfleet-\(UInt64.random(in: 0...UInt64.max))"
-  init() { try! FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) }
-  deinit { try? FileManager.default.removeItem(atPath: path) }
-
   @Test("without a broker a connection ends, and says with whom it could not begin")
   func noBroker() async throws {
     let line = try issuer.connect()
@@ -299,4 +287,16 @@ final class TestFolder: Sendable {
     #expect(number >= 7)
     #expect(try await issuer.lastNumber() == number)
   }
+
+  @Test func `an error is told in words`() {
+    #expect(IssuerError.request("damaged").description == "damaged")
+    #expect(IssuerError.failed("b").description == "b")
+  }
+}
+
+/// A folder that goes with its owner.
+final class TestFolder: Sendable {
+  let path = FileManager.default.temporaryDirectory.path + "/stepfleet-\(UInt64.random(in: 0...UInt64.max))"
+  init() { try! FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) }
+  deinit { try? FileManager.default.removeItem(atPath: path) }
 }

@@ -1,3 +1,4 @@
+import Domain
 import FleetTestSupport
 import Logging
 import Operator

@@ -34,13 +34,15 @@ enum VehicleTable {
     try !transaction.run("SELECT id FROM vehicle WHERE name = ?", [.text(name)]).isEmpty
   }
 
-  /// Whether a vehicle has that topic. A removed one has it until the operator forgets it.
-  static func isTaken(_ topic: TopicPrefix, in transaction: borrowing Transaction) throws(StoreError) -> Bool {
+  /// Whether another vehicle has that topic. A removed one has it until the operator forgets it.
+  static func isTaken(
+    _ topic: TopicPrefix, byOtherThan id: UUID, in transaction: borrowing Transaction
+  ) throws(StoreError) -> Bool {
     try !transaction.run(
       """
-      SELECT id FROM vehicle WHERE topic = ?
+      SELECT id FROM vehicle WHERE topic = ? AND id <> ?
         AND (service <> 'removed' OR EXISTS (SELECT 1 FROM notice WHERE notice.vehicle = vehicle.id))
-      """, [.text(topic.description)]
+      """, [.text(topic.description), .text(id.description)]
     ).isEmpty
   }
 
