@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 import time
 import tomllib
 from contextlib import ExitStack, closing
@@ -134,7 +135,7 @@ def test_servers_need_no_common_folder_for_vehicles_that_join(cluster, new_rider
     with ExitStack() as stack:
         server = stack.enter_context(closing(Server(tmp_path / "fleet", "--database", cluster.database()))).starts()
         copy = tmp_path / "copy"
-        shutil.copytree(server.folder, copy, symlinks=True)
+        subprocess.run(["cp", "-a", server.folder, copy], check=True)
         other = stack.enter_context(closing(server.another(copy)))
         code = server.types("vehicle", "add", "Bus").stdout.split("with the code ")[1].split(",")[0]
         joined = device.stepctl(
@@ -155,9 +156,9 @@ def test_servers_need_no_common_folder_for_vehicles_that_join(cluster, new_rider
             assert token.status == 0, token
         rider = new_rider(server, device.key)
         assert given(rider, rider.books(bus["id"], None, moment(3)).json(), device)
-        assert server.types("vehicle", "remove", "Bus").returncode == 0
-        wait_until(lambda: not (server.folder / "operator/vehicles" / bus["id"]).exists(), "it goes", 90)
-        assert server.types("check", copy).returncode == 0
+        for folder in (server.folder, copy):
+            checked = server.types("check", folder)
+            assert checked.returncode == 0, checked
 
 
 @on_sqlite
