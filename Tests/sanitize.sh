@@ -6,17 +6,13 @@
 # value that a Mutex protects as a race.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-if [[ -z ${SUITES+given} ]]; then
-  # Nothing else is built.
-  export STEPCTL_TESTS='SystemIOTests MQTTTests BluetoothTests StepDaemonTests NFCTests CodeReadingTests EncodingTests
-    StepProtocolTests TagsTests FileFormatsTests TrafficTests TrafficFeedTests PositioningTests GeographyTests'
-fi
+suites=${SUITES-'(SystemIO|MQTT|Bluetooth|StepDaemon|NFC|CodeReading|Encoding|StepProtocol|Tags|FileFormats|Traffic|TrafficFeed|Positioning|Geography)Tests'}
 # Leaks are left out: what the runtime keeps until the end is none.
 # The kernel of the rig lies where the sanitizer wants its own memory.
 export SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=detect_leaks=0 STEPCTL_RIG=no
-swift build --quiet --sanitize=address --scratch-path .build/asan --product stepctlPackageTests
+swift build --quiet --build-tests --sanitize=address --scratch-path .build/asan
 log=.build/asan/test.log
-if ! swift test --skip-build --disable-xctest --sanitize=address --scratch-path .build/asan ${SUITES:+--filter "$SUITES"} \
+if ! swift test --skip-build --disable-xctest --sanitize=address --scratch-path .build/asan --filter "$suites" \
   >"$log" 2>&1; then
   grep -E '^✘|ERROR: AddressSanitizer|SUMMARY' "$log" | head -n 40 || true
   echo "see $log" >&2
