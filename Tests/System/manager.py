@@ -3,7 +3,7 @@
 import socket
 import time
 
-from programs import wait_until
+from programs import PATIENCE, wait_until
 
 
 class Manager:
@@ -30,5 +30,5 @@ class Manager:
                 break
         return said
 
-    def hears(self, word: str, patience: float = 10):
+    def hears(self, word: str, patience: float = PATIENCE):
         wait_until(lambda: any(said.startswith(word) for said in self.listens(0.05)), word, patience)

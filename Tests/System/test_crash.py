@@ -13,12 +13,12 @@ import stepproto as proto
 from peers import Witness
 from programs import STEPD, seconds_of_work, wait_until
 
-SLOW_S = 3  # a motion that lasts long enough for something to happen to it
+SLOW_S = 10  # a motion that lasts long enough for something to happen to it
 
 
 @pytest.fixture
 def slow(parked):
-    parked.edit("stepd.toml", travel_s=SLOW_S)
+    parked.takes_long(SLOW_S)
     return parked
 
 
@@ -94,7 +94,7 @@ def test_a_rider_whose_motion_was_cut_off_is_told_that_the_step_may_have_moved(s
 
 def test_a_motion_that_takes_too_long_ends_in_a_fault(parked):
     """As it does when the computer was held up, or suspended."""
-    limit = 3
+    limit = 8
     parked.edit("stepd.toml", travel_s=limit / 2, limit_s=limit)
     parked.starts_all()
     alice = parked.rider("alice")
@@ -163,12 +163,12 @@ def test_a_message_that_comes_while_it_ends_costs_it_nothing(slow):
         slow.stepd.signal(signal.SIGTERM)
         slow.stepd.says("ending when the step has stopped")
         stepd = slow.stepd.process.pid
-        before = seconds_of_work(stepd)
+        before, began = seconds_of_work(stepd), time.monotonic()
         witness.connection.deliver(slow.set_position("left"), b"rubbish")
         # What it took is known until somebody waits for it.
         wait_until(lambda: os.waitid(os.P_PID, stepd, os.WEXITED | os.WNOWAIT | os.WNOHANG), "it ends")
-        # Twenty milliseconds of each second are usual.
-        assert seconds_of_work(stepd) - before < 0.3
+        # Twenty milliseconds of each second are usual; whoever asks again and again takes all that a core has.
+        assert seconds_of_work(stepd) - before < (time.monotonic() - began) / 5
     ended = slow.stepd.ends()
     assert ended.status == 0 and "left: is open" in ended.stderr
 
@@ -354,7 +354,7 @@ def test_a_pwm_channel_that_cannot_be_set_is_refused(pwm):
 def test_a_pwm_channel_that_fails_on_the_way_ends_in_a_fault(pwm):
     vehicle, chip = pwm
     vehicle.stepd.close()
-    vehicle.edit("stepd.toml", travel_s=SLOW_S)
+    vehicle.takes_long()
     vehicle.starts_stepd()
     opening = vehicle.rider("alice").starts_to_move("open", "left")
     opening.says("moving")
@@ -362,7 +362,7 @@ def test_a_pwm_channel_that_fails_on_the_way_ends_in_a_fault(pwm):
     (chip / "pwm0/duty_cycle").unlink()
     ended = opening.ends()
     assert (ended.status, ended.error) == (6, "the step stopped on its way (driver): the left step may have moved")
-    assert (chip / "pwm0/enable").read_text() == "0", "it is not driven any more"
+    wait_until(lambda: (chip / "pwm0/enable").read_text().strip() == "0", "it is not driven any more")
     status = vehicle.rider("bob").types("status")
     assert status.lines[0] == "left     somewhere between open and closed; fault: driver"
     assert vehicle.stepd.lives

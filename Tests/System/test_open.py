@@ -16,6 +16,7 @@ from terminal import LEAVE
 
 FIXTURES = sorted((REPOSITORY / "Tests/Fixtures/captures").glob("*.btsnoop"))
 MIDWAY = -67  # dBm: some 2.5 m
+PATIENT = ("--timeout", "90")  # for what a test does before it is over
 
 
 @pytest.fixture
@@ -157,7 +158,7 @@ def test_it_listens_on_until_the_rider_is_as_near_as_the_vehicle_asks_and_says_w
 def test_a_rider_who_comes_no_nearer_is_told_how_near_it_has_to_be_and_nothing_is_commanded(strict, tmp_path):
     alice = strict.rider("alice")
     with Adapter(tmp_path / "socket", strict.uuid, {1: -60, 2: -90}) as air:
-        ended = alice.types("open", "--radio", air.radio, "--timeout", "3")
+        ended = alice.types("open", "--radio", air.radio, "--timeout", "8")
     assert (ended.status, ended.stdout) == (3, "")
     assert re.fullmatch(r"not near enough: left: [\d.]+ m; the vehicle asks for less than 0\.5 m", ended.error)
     assert ended.stderr.splitlines()[-1] == "hint: come closer to the step"
@@ -217,17 +218,19 @@ def test_the_vehicle_is_asked_while_the_rider_is_on_the_way(vehicle, alice, air)
     opening = alice.starts("open", "left", "--radio", air.radio, "--timeout", "30")
     opening.says("waiting ")
     vehicle.wait_for_command("left")
-    said = vehicle.broker.said
+    asked, said = time.monotonic(), vehicle.broker.said
     air.levels = {1: HERE, 2: AWAY}
     ended = opening.ends()
     assert (ended.status, ended.stdout) == (0, "the left step is open\n")
-    assert vehicle.published("left") == 2 and "New connection" not in vehicle.broker.stderr.read_text()[said:]
+    # A challenge is asked for again when it is six seconds old, as it may become on a busy machine.
+    assert 2 <= vehicle.published("left") <= 2 + (time.monotonic() - asked) // 5
+    assert "New connection" not in vehicle.broker.stderr.read_text()[said:]
 
 
 def test_a_challenge_that_grows_old_is_renewed_before_it_is_needed(vehicle, alice, air):
     air.levels = {1: -85, 2: -85}
-    opening = alice.starts("open", "left", "--radio", air.radio, "--timeout", "40")
-    wait_until(lambda: vehicle.published("left") >= 3, "two more questions", patience=40)
+    opening = alice.starts("open", "left", "--radio", air.radio, "--timeout", "120")
+    wait_until(lambda: vehicle.published("left") >= 3, "two more questions")
     air.levels = {1: HERE, 2: AWAY}
     assert opening.ends().status == 0
     assert vehicle.motions == [("left", "close", "open")]
@@ -320,7 +323,7 @@ def test_where_there_is_no_radio_the_other_ways_are_named(vehicle, alice, tmp_pa
 
 def test_one_line_changes_while_the_rider_is_led(terminal, vehicle, air):
     air.levels = {1: MIDWAY, 2: AWAY}
-    screen = terminal("open", columns=80)
+    screen = terminal("open", *PATIENT, columns=80)
     screen.waits_for(b" s left")
     air.levels = {1: HERE, 2: AWAY}
     assert screen.ends() == 0
@@ -334,7 +337,7 @@ def test_one_line_changes_while_the_rider_is_led(terminal, vehicle, air):
 
 def test_control_c_in_the_middle_ends_it_and_moves_nothing(terminal, vehicle, air):
     air.levels = {1: MIDWAY, 2: AWAY}
-    screen = terminal("open")
+    screen = terminal("open", *PATIENT)
     screen.waits_for(b" s left")
     screen.types(b"\x03")
     assert screen.ends() == -signal.SIGINT
@@ -343,7 +346,7 @@ def test_control_c_in_the_middle_ends_it_and_moves_nothing(terminal, vehicle, ai
 
 def test_the_picture_opens_by_itself_and_shows_the_keys(terminal, vehicle, air):
     air.levels = {1: MIDWAY, 2: AWAY}
-    screen = terminal("open", "--watch")
+    screen = terminal("open", "--watch", *PATIENT)
     frame = screen.shows("opens when you are there")
     assert re.search(r"^ o open   c close   s stop   q quit   opens when you are there, \d+ s left$", frame[-1])
     air.levels = {1: HERE, 2: AWAY}
@@ -368,8 +371,8 @@ def test_keys_of_the_picture_open_close_and_quit(terminal, vehicle, air):
 
 @pytest.fixture
 def slow(parked):
-    """A vehicle whose steps take three seconds."""
-    parked.edit("stepd.toml", travel_s=3, limit_s=10)
+    """A vehicle whose steps take so long that whatever is typed comes before the end of the motion."""
+    parked.takes_long()
     return parked.starts_all()
 
 
@@ -381,14 +384,11 @@ def at_the_left_step(vehicle, rider, on_terminal, *command):
 @pytest.mark.parametrize("picture", [(), ("--watch",)], ids=["lines", "picture"])
 def test_a_key_stops_the_step_during_open(slow, on_terminal, picture, key):
     bob = slow.rider("bob")
-    asked = bob.types("status")
     screen = at_the_left_step(slow, slow.rider("alice"), on_terminal, "open", *picture)
     slow.wait_for_motions(("left", "close", "open"))
-    began = time.monotonic()
     screen.types(key)
+    # It waits neither for the end of the motion, where the step would be open, nor for a timeout, which it would tell.
     assert screen.ends() == 6
-    # A command that starts, connects and asks takes longer than this one, which has only to ask.
-    assert time.monotonic() - began < 5 * asked.seconds, "it waits neither for the end of the motion nor for a timeout"
     assert b"you stopped the left step: somewhere between open and closed" in screen.written
     assert screen.shows_what_is_typed, "the terminal is as it was"
     assert bob.types("status").lines[0] == "left     somewhere between open and closed"
@@ -401,9 +401,9 @@ def test_a_key_stops_the_step_after_a_long_way_to_it(slow, on_terminal, tmp_path
     walk = captures.heard(slow.uuid, {1: AWAY, 2: AWAY}, seconds=4)
     walk += captures.heard(slow.uuid, {1: HERE, 2: AWAY}, begin=4, seconds=10)
     radio = captures.written(tmp_path / "walk", captures.HEADER + walk)
-    screen = on_terminal([STEPCTL, "open", *picture, "--vehicle", slow.rider("alice").file, "--radio", radio])
+    screen = on_terminal([STEPCTL, "open", *picture, *PATIENT, "--vehicle", slow.rider("alice").file, "--radio", radio])
     screen.waits_for(b"moving")
-    time.sleep(1)  # The motion takes three.
+    time.sleep(1)
     screen.types(b"s")
     assert screen.ends() == 6
     assert b"you stopped the left step: somewhere between open and closed" in screen.written
@@ -411,7 +411,7 @@ def test_a_key_stops_the_step_after_a_long_way_to_it(slow, on_terminal, tmp_path
 
 def test_a_key_stops_before_a_command_and_then_nothing_moves(terminal, vehicle, air):
     air.levels = {1: MIDWAY, 2: AWAY}
-    screen = terminal("open")
+    screen = terminal("open", *PATIENT)
     screen.waits_for(b" s left")
     screen.types(b"s")
     assert screen.ends() == 3
@@ -436,8 +436,9 @@ def test_a_key_stops_what_another_rider_moves_and_needs_no_place(slow, on_termin
     assert slow.motions == [("left", "close", "open")]
 
 
-def test_a_motion_is_seen_moving_and_the_step_is_seen_out(slow, on_terminal):
-    screen = at_the_left_step(slow, slow.rider("alice"), on_terminal, "open", "--watch")
+def test_a_motion_is_seen_moving_and_the_step_is_seen_out(parked, on_terminal):
+    parked.takes_long(5)
+    screen = at_the_left_step(parked.starts_all(), parked.rider("alice"), on_terminal, "open", "--watch")
     assert screen.ends() == 0, screen.written.decode()
     text = screen.written.decode()
     drawn = [frame for frame in text.split("\x1b[H") if "sliding" in frame]
@@ -454,7 +455,7 @@ def test_a_word_that_was_typed_before_stops_nothing(vehicle, alice, on_terminal)
 
 def test_who_walks_to_the_wrong_side_is_led_to_the_other(terminal, vehicle, air):
     air.levels = {1: MIDWAY, 2: AWAY}
-    screen = terminal("open", "right", "--watch")
+    screen = terminal("open", "right", "--watch", *PATIENT)
     screen.shows("go to the right side")
     air.levels = {1: HERE, 2: AWAY}
     screen.shows("decided: at the left step")
@@ -466,7 +467,7 @@ def test_who_walks_to_the_wrong_side_is_led_to_the_other(terminal, vehicle, air)
 
 def test_quitting_before_a_command_moves_nothing_and_gives_the_terminal_back(terminal, vehicle, air):
     air.levels = {1: MIDWAY, 2: AWAY}
-    screen = terminal("open", "--watch")
+    screen = terminal("open", "--watch", *PATIENT)
     screen.shows("q quit")
     screen.types(b"q")
     assert screen.ends() == 3

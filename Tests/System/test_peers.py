@@ -14,7 +14,7 @@ import forgeries
 import stepproto as proto
 from forgeries import Genuine
 from peers import Connection, PlayedController, Received, Witness, new_challenge
-from programs import Running
+from programs import Running, wait_until
 from vehicle import Vehicle
 
 # --- Honest ones ---
@@ -39,7 +39,7 @@ def test_a_program_in_python_moves_a_step(vehicle, alice):
 
 @pytest.mark.arm64
 def test_a_program_in_python_stops_a_step_that_another_rider_moves(parked):
-    parked.edit("stepd.toml", travel_s=4)
+    parked.takes_long()
     parked.starts_all()
     alice, bob = parked.rider("alice"), parked.rider("bob")
     opening = python(parked, client, "open", "--vehicle", alice.file, "--step", "left")
@@ -58,8 +58,9 @@ def test_the_sizes_of_commands_tell_a_broker_nothing(vehicle):
             for position in ("open", "close"):
                 assert rider.moves(position, "left").status == 0
             assert rider.types("stop", "--side", "left").status == 0
+        # A question about each step, two moves with a question each, and a stop.
+        wait_until(lambda: tap.messages.qsize() >= 2 * (2 + 2 + 2 + 1), "all commands")
         commands = [tap.messages.get_nowait().payload for _ in range(tap.messages.qsize())]
-    assert len(commands) >= 2 * (2 + 2 + 2 + 1), "a question about each step, two moves with a question each, and a stop"
     assert {len(command) for command in commands} == {4042}
 
 
@@ -91,8 +92,8 @@ def test_doctor_sees_how_far_the_vehicle_s_clock_is_off(parked, python_controlle
     assert ended.status == 0 and found["program"]["text"].startswith("stepd peer 1, runs since ")
     assert found["clock"]["state"] == state
     off = float(re.search(r"the vehicle's: ([\d.]+) s (ahead|behind)", found["clock"]["text"])[1])
-    # The peer says whole seconds.
-    assert abs(off - abs(ahead)) < 2
+    # The peer says whole seconds, and a busy machine is late.
+    assert abs(off - abs(ahead)) < 5
     if ahead:
         assert ("ahead of" if ahead > 0 else "behind") in found["clock"]["text"]
         assert found["clock"]["remedy"].endswith("timedatectl set-ntp true")
@@ -118,7 +119,7 @@ def test_stepctl_believes_a_controller_in_python(parked, python_controller):
 def test_stepctl_sends_no_command_on_the_word_of_a_controller_that_lies(name, parked, python_controller):
     alice = parked.rider("alice")
     python_controller("--forge", name)
-    lied_to = alice.moves("open", "left", "--timeout", "3")
+    lied_to = alice.moves("open", "left", "--timeout", "5")
     assert (lied_to.status, lied_to.stdout) == (69, "")
     assert lied_to.error == "the vehicle does not answer; nothing was sent that could move a step"
     assert parked.published("left") == 1, "the question alone"
@@ -214,7 +215,7 @@ def test_what_is_said_of_a_forgery_does_not_steer_the_terminal(played):
         return [proto.to_json({"position": "close", "phase": "idle", "statement": statement})]
 
     with PlayedController(played.vehicle, script):
-        ended = played.types("status", "-v", "--timeout", "3")
+        ended = played.types("status", "-v", "--timeout", "6")
     assert "ignored a status: not well formed: " in ended.stderr
     assert all(character.isprintable() for character in ended.stderr.replace("\n", ""))
 

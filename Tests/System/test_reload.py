@@ -37,7 +37,7 @@ def test_a_new_policy_holds_at_once_and_nothing_is_interrupted(vehicle, alice):
 
 def test_it_does_not_end_a_motion_nor_the_program(new_vehicle):
     slow = new_vehicle("slow")
-    slow.edit("stepd.toml", travel_s=1.5)
+    slow.takes_long(8)
     slow.starts_all()
     alice = slow.rider("alice")
     opening = alice.starts_to_move("open", "left")

@@ -95,7 +95,8 @@ def test_a_watch_says_what_it_sees_in_words(vehicle, alice):
 
 
 def test_a_watch_goes_on_when_the_controller_starts_anew(vehicle, alice):
-    watch = alice.starts("status", "--watch", "--json")
+    # It shall not say meanwhile that there is no answer.
+    watch = alice.starts("status", "--watch", "--json", "--timeout", "60")
     watch.says("right", file=watch.stdout)
     vehicle.stepd.kill()
     vehicle.starts_stepd()
@@ -108,7 +109,7 @@ def test_a_watch_goes_on_when_the_controller_starts_anew(vehicle, alice):
 
 
 def test_a_watch_tells_of_every_step_when_the_controller_starts_anew(parked):
-    parked.edit("stepd.toml", travel_s=3)
+    parked.takes_long()
     parked.starts_all()
     alice = parked.rider("alice")
     watch = alice.starts("status", "--watch")
@@ -121,7 +122,7 @@ def test_a_watch_tells_of_every_step_when_the_controller_starts_anew(parked):
 
 
 def test_any_rider_of_a_step_stops_it_on_its_way(parked):
-    parked.edit("stepd.toml", travel_s=4)
+    parked.takes_long(12)
     parked.starts_all()
     alice, bob = parked.rider("alice"), parked.rider("bob")
     opening = alice.starts_to_move("open", "left")
@@ -141,7 +142,7 @@ def test_any_rider_of_a_step_stops_it_on_its_way(parked):
 
 
 def test_the_rider_who_opens_a_step_turns_it_round(parked):
-    parked.edit("stepd.toml", travel_s=3)
+    parked.takes_long(12)
     parked.starts_all()
     alice = parked.rider("alice")
     opening = alice.starts_to_move("open", "left")
@@ -154,7 +155,7 @@ def test_the_rider_who_opens_a_step_turns_it_round(parked):
 
 
 def test_who_interrupts_a_command_is_told_how_to_stop_the_step(parked):
-    parked.edit("stepd.toml", travel_s=4)
+    parked.takes_long()
     parked.starts_all()
     alice = parked.rider("alice")
     opening = alice.starts_to_move("open", "left")
@@ -172,11 +173,11 @@ def test_a_controller_that_has_left_is_said_to_be_offline(parked):
     parked.starts_all()
     alice = parked.rider("alice")
     parked.stepd.kill()
-    asked = alice.types("status", "--timeout", "1")
+    asked = alice.types("status", "--timeout", "5")
     assert (asked.status, asked.error) == (69, "the vehicle does not answer; nothing was sent that could move a step")
     assert asked.stderr.splitlines()[-1] == "hint: the broker says that the vehicle's controller is offline"
     # The broker has kept a statement, so a stop can be sent. Nobody obeys it.
-    stopped = alice.types("stop", "--side", "left", "--timeout", "1")
+    stopped = alice.types("stop", "--side", "left", "--timeout", "5")
     assert (stopped.status, stopped.error) == (6, "no confirmation came in time: the left step may still move")
 
 

@@ -31,8 +31,11 @@ def test_systemd_hears_that_it_runs_lives_and_ends(parked, manager):
     manager.hears("STATUS=cannot connect")
     parked.starts_broker()
     manager.hears("STATUS=connected to localhost")
-    # Four times in the time that systemd waits; a busy machine only makes it fewer.
-    assert 9 <= manager.listens(3).count("WATCHDOG=1") <= 13
+    # Four times in the time that systemd waits; a busy machine only makes it fewer, but not fewer than systemd takes.
+    began = time.monotonic()
+    manager.listens(0.01)
+    count = manager.listens(3).count("WATCHDOG=1")
+    assert 4 <= count <= 4 * (time.monotonic() - began) + 2
     stepd.signal(signal.SIGTERM)
     manager.hears("STOPPING=1")
     assert stepd.ends().status == 0
@@ -74,7 +77,7 @@ def test_the_unit_is_one_and_leaves_little_open():
 
 WATCHDOG = """
 [watchdog]
-timeout_s = 2
+timeout_s = 5
 """
 
 
@@ -86,7 +89,7 @@ def test_the_computer_is_started_anew_unless_stepd_turns_or_ends_in_order(parked
     script = f"""
         {STEPD} --config {parked.folder}/stepd.toml --check || exit 3
         {STEPD} --config {parked.folder}/stepd.toml & stepd=$!
-        sleep 4; kill -{act} $stepd; sleep 6; echo alive
+        sleep 8; kill -{act} $stepd; sleep 12; echo alive
     """
     ended = subprocess.run(
         # A kernel that panics can be told from one that begins again.

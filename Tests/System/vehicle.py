@@ -16,6 +16,7 @@ import stepproto as proto
 from programs import STEPD, Ended, Running, Stepctl, wait_until
 
 TRAVEL_S = 0.2  # the shortest that stepd takes
+LONG_S = 20  # the longest: nothing that a test does to a motion comes too late
 
 
 def free_port() -> int:
@@ -141,6 +142,10 @@ class Vehicle:
 
     def edit(self, name: str, **values):
         edit(self.folder / name, **values)
+
+    def takes_long(self, travel_s: float = LONG_S):
+        """Its steps take so long, and however often a busy machine holds a motion up, its limit is far."""
+        self.edit("stepd.toml", travel_s=travel_s, limit_s=60)
 
     def gains_identifiers(self, **policy):
         """The left step's beacon rotates its minors, the right one's never changes; the left step has a plain tag, and
