@@ -12,6 +12,7 @@ import pytest
 import websockets
 
 from certificates import self_signed
+from programs import PATIENCE
 
 OBJECT = {
     "id": "a", "category": "bicycle", "position": {"x": 48.7758, "y": 9.1829, "z": 0},
@@ -73,7 +74,7 @@ class Bridge:
                 pass
 
         threading.Thread(target=thread, daemon=True).start()
-        assert started.wait(10)
+        assert started.wait(PATIENCE)
 
     @property
     def arguments(self) -> tuple:
@@ -112,4 +113,4 @@ async def steady(socket, bridge, late=0.2, ahead=0.0):
 
 async def once(socket, message):
     await socket.send(message)
-    await asyncio.sleep(5)
+    await asyncio.sleep(60)

@@ -102,7 +102,8 @@ def location(**members) -> str:
 
 def connect(bridge, authority, name, path="/traffic", **options):
     address = f"wss://localhost:{bridge.port}{path}"
-    return websockets.connect(address, ssl=authority.context(name), compression=None, max_size=1 << 21, **options)
+    options |= {"compression": None, "max_size": 1 << 21, "open_timeout": PATIENCE}
+    return websockets.connect(address, ssl=authority.context(name), **options)
 
 
 def run(what):
@@ -119,7 +120,7 @@ def masked(opcode: int, payload: bytes = b"") -> bytes:
 
 def raw(bridge, authority, name, path) -> ssl.SSLSocket:
     """A connection that is a WebSocket already, for bytes that no library would send."""
-    plain = socket.create_connection(("localhost", bridge.port), 10)
+    plain = socket.create_connection(("localhost", bridge.port), PATIENCE)
     tls = authority.context(name).wrap_socket(plain, server_hostname="localhost")
     tls.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                 "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())

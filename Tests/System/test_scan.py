@@ -22,7 +22,7 @@ def scan(adapter, on_terminal):
 
 
 def test_it_draws_each_beacon_in_its_line_and_leaves_the_last_table(scan):
-    terminal = scan("--timeout", "3")
+    terminal = scan("--timeout", "6")
     terminal.shows("immediate")
     frame = terminal.shows("2 beacons")
     assert [line.split()[1] for line in frame if line.startswith(" 5f3c1c0e")] == ["1", "2"]
@@ -79,7 +79,7 @@ def test_it_is_drawn_with_ascii_where_the_locale_has_no_more(scan):
 
 @pytest.mark.parametrize("arguments, variables", [(("--json",), {}), ((), {"TERM": "dumb"})], ids=["json", "dumb"])
 def test_lines_stay_lines(scan, arguments, variables):
-    terminal = scan("--timeout", "1", *arguments, **variables)
+    terminal = scan("--timeout", "4", *arguments, **variables)
     assert terminal.ends() == 0
     assert b"\x1b" not in terminal.written and terminal.written.count(b"\n") > 1
 
@@ -105,7 +105,7 @@ def test_a_line_has_80_columns_at_most_whatever_the_beacon_sends(stepctl, tmp_pa
 
 
 def test_what_the_table_was_made_of_is_saved_frame_by_frame(scan, stepctl, tmp_path):
-    terminal = scan("--timeout", "1", "--save", str(tmp_path / "heard.btsnoop"))
+    terminal = scan("--timeout", "4", "--save", str(tmp_path / "heard.btsnoop"))
     assert terminal.ends() == 0
     replayed = stepctl("scan", "--json", "--radio", f"btsnoop:{tmp_path / 'heard.btsnoop'}")
     assert {frame["major"] for frame in replayed.objects} == {1, 2}

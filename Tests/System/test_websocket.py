@@ -219,7 +219,7 @@ def test_what_a_client_sends_the_bridge(serve, authority, bytewise):  # noqa: F8
                 if bytewise and (make is mixed or len(sent) > 500):
                     continue
                 with raw(bridge, authority, "client", "/traffic") as tls:
-                    tls.settimeout(5)
+                    tls.settimeout(30)
                     send(tls, sent, bytewise)
                     pongs: list[bytes] = []
                     expects = {b""} if "ping of 0" in name else {b"hello"} if "ping of 5 " in name else \
@@ -250,7 +250,7 @@ def test_how_a_websocket_begins(serve, authority):  # noqa: F811
     def answer(line: str = "GET /traffic HTTP/1.1", **changes) -> tuple[int, dict]:
         headers = usual | {name.replace("_", "-"): value for name, value in changes.items()}
         text = "\r\n".join([line, *(f"{name}: {value}" for name, value in headers.items() if value is not None)])
-        with socket.create_connection(("localhost", bridge.port), 10) as tcp, \
+        with socket.create_connection(("localhost", bridge.port), 60) as tcp, \
                 authority.context("client").wrap_socket(tcp, server_hostname="localhost") as tls:
             tls.sendall(text.encode() + b"\r\n\r\n")
             got = b""
@@ -295,7 +295,7 @@ def server(tmp_path_factory):
                 except OSError:
                     return
                 with contextlib.suppress(OSError, EOFError), self.context.wrap_socket(tcp, server_side=True) as tls:
-                    tls.settimeout(5)
+                    tls.settimeout(30)
                     request = b""
                     while b"\r\n\r\n" not in request:
                         request += tls.recv(4096)
@@ -333,7 +333,7 @@ def test_what_a_bridge_sends_our_client(server, bytewise):
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE) as helper:
             came, got = None, b""
             while came is None:
-                assert select.select([helper.stdout], [], [], 10)[0], name
+                assert select.select([helper.stdout], [], [], 60)[0], name
                 got += os.read(helper.stdout.fileno(), 65536)
                 while len(got) >= 2 and len(got) >= 2 + int.from_bytes(got[:2], "big"):
                     length = int.from_bytes(got[:2], "big")
@@ -347,12 +347,12 @@ def test_what_a_bridge_sends_our_client(server, bytewise):
             wrong.append(verdict(name, expected, came))
             if came == CLOSED:
                 # What it says to the bridge.
-                end = time.monotonic() + 5
+                end = time.monotonic() + 30
                 while server.farewell is None and time.monotonic() < end:
                     time.sleep(0.005)
                 wrong.append(verdict(name, expected, server.farewell))
             helper.stdin.close()
-            assert helper.wait(10) == 0, name
+            assert helper.wait(60) == 0, name
     assert not [each for each in wrong if each], "\n".join(filter(None, wrong))
 
 
@@ -361,5 +361,5 @@ def test_a_frame_that_is_no_utf_8_ends_a_command(server, stepctl):
     for bad in (b"\xc3\x28", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xff"):
         server.sends = plain(FIN | TEXT, b'{"section": "' + bad + b'", "timestampSecs": 1, "timestampNsecs": 0, "vehicles": []}')
         ended = stepctl("traffic", "delay", "--feed", f"wss://localhost:{server.port}/", "--at", "48.7758,9.1829",
-                        "--ca", server.certificate, "--for", "5")
+                        "--ca", server.certificate, "--for", "30")
         assert ended.status == 65 and "expected UTF-8" in ended.error, ended
