@@ -80,6 +80,25 @@ def sees(rider, word: str, patience: float = 60):
     wait_until(lambda: watch(rider) == word, f"the guard says {word}", patience)
 
 
+def meets(bridge: Bridge, rider, seconds: float = 3, **more) -> dict:
+    """A bicycle of which the vehicle has just said that it comes. It is near for few seconds, which a busy machine may
+    miss: then there is another."""
+    def comes():
+        passing = bicycle(seconds, **more)
+        bridge.scene.shows(passing)
+        while time.time() < passing["at"] + seconds:
+            if watch(rider) == "approaching":
+                return passing
+        return None
+
+    return wait_until(comes, "the guard says approaching")
+
+
+def column(count: int = 40, first: float = 1.0) -> list[dict]:
+    """A bicycle every two seconds."""
+    return [bicycle(first + 2 * index, id=f"b{index}") for index in range(count)]
+
+
 def child(vehicle: Vehicle) -> int:
     """The stepctl-traffic of stepd."""
     def found():
@@ -94,27 +113,32 @@ def child(vehicle: Vehicle) -> int:
 def test_the_step_waits_for_a_bicycle_and_opens_when_it_has_passed(guarded):
     vehicle, bridge, rider = guarded()
     sees(rider, "clear")
-    passing = bicycle(3)
-    bridge.scene.shows(passing)
-    sees(rider, "approaching")
-    opened = rider.moves("open", "left")
-    assert opened.status == 0, opened
+    for _ in range(10):
+        passing = meets(bridge, rider)
+        begun = len(vehicle.motions)
+        opened = rider.moves("open", "left")
+        assert opened.status == 0, opened
+        # Its end has left the step by at least a metre of clearance.
+        assert vehicle.motions[begun:] == [("left", "close", "open")]
+        passed = passing["at"] + 3 + (1.8 + 1) / passing["speed"]
+        motion = json.loads((vehicle.folder / "servo.jsonl").read_text().splitlines()[-1])["time_s"]
+        assert motion > passed - 0.5, "it opened in front of the bicycle"
+        if "traffic" in opened.stderr:
+            break
+        # On a busy machine the bicycle had passed before the rider's program asked.
+        assert rider.moves("close", "left").status == 0
     told = re.search(r"^traffic +a bicycle in ([\d.]+) s; waiting$", opened.stderr, re.MULTILINE)
     assert told and float(told[1]) < 4, opened.stderr
     assert opened.stderr.count("traffic ") == 1 and opened.stderr.count("proof ") == 1
-    # Its end has left the step by at least a metre of clearance.
     began = [line for line in vehicle.stepd.stderr.read_text().splitlines() if "open for" in line]
-    assert len(began) == 1 and vehicle.motions == [("left", "close", "open")]
-    passed = passing["at"] + 3 + (1.8 + 1) / passing["speed"]
-    motion = json.loads((vehicle.folder / "servo.jsonl").read_text())["time_s"]
-    assert motion > passed - 0.5, "it opened in front of the bicycle"
+    assert len(began) == sum(target == "open" for _, _, target in vehicle.motions)
 
 
 def test_at_the_other_side_it_opens_at_once_and_close_never_waits(guarded):
     vehicle, bridge, rider = guarded()
     sees(rider, "clear")
     assert rider.moves("open", "left").status == 0
-    bridge.scene.shows(*(bicycle(1.0 + 2 * index, id=f"b{index}") for index in range(15)))
+    bridge.scene.shows(*column())
     sees(rider, "approaching")
     opened = rider.moves("open", "right", at="right")
     assert opened.status == 0 and "traffic" not in opened.stderr
@@ -125,12 +149,12 @@ def test_at_the_other_side_it_opens_at_once_and_close_never_waits(guarded):
 def test_who_has_waited_long_enough_is_told_what_comes(guarded):
     vehicle, bridge, rider = guarded()
     sees(rider, "clear")
-    bridge.scene.shows(*(bicycle(1.0 + 2 * index, id=f"b{index}") for index in range(25)))
+    bridge.scene.shows(*column())
     sees(rider, "approaching")
     refused = rider.moves("open", "left", "--wait", "1.2", "--json")
     assert refused.status == 5, refused
     *waits, end = refused.objects
-    assert [wait["waiting"] for wait in waits] == ["approaching"] * 2
+    assert {wait["waiting"] for wait in waits} == {"approaching"}
     assert all(wait["category"] == "bicycle" and 0 <= wait["arrival_s"] <= 4 for wait in waits)
     assert end["outcome"] == "refused" and end["refusal"] == "approaching" and end["retry"] is True
     assert end["category"] == "bicycle"
@@ -142,7 +166,8 @@ def test_who_has_waited_long_enough_is_told_what_comes(guarded):
 def test_a_step_is_held_before_the_feed_has_begun(guarded):
     """Whoever asks and commands at once would be faster than the feed."""
     vehicle, bridge, rider = guarded()
-    bridge.scene.shows(bicycle(4))
+    # The first is near when the feed has begun; on a busy machine it is one of the others.
+    bridge.scene.shows(*column(5, first=4))
     opened = rider.moves("open", "left")
     assert opened.status == 0, opened
     assert "not seen yet; waiting" in opened.stderr and "a bicycle in" in opened.stderr
@@ -153,7 +178,7 @@ def test_it_listens_only_while_somebody_asks_and_tells_only_that_bridge_where_it
     vehicle, bridge, rider = guarded()
     time.sleep(1)
     assert "watches the road" not in vehicle.stepd.stderr.read_text()
-    stranger = rider.types("status", "--timeout", "1")
+    stranger = rider.types("status")
     assert stranger.status == 0
     # stepd says it at a level that systemd's journal has, and a terminal too.
     vehicle.stepd.says("watches the road with wss://localhost")
@@ -167,8 +192,7 @@ def test_it_listens_only_while_somebody_asks_and_tells_only_that_bridge_where_it
 def test_a_bridge_that_ends_or_freezes_in_an_approach_hides_nothing(guarded, fault):
     vehicle, bridge, rider = guarded()
     sees(rider, "clear")
-    bridge.scene.shows(bicycle(3))
-    sees(rider, "approaching")
+    meets(bridge, rider)
     bridge.process.kill() if fault == "killed" else bridge.process.signal(signal.SIGSTOP)
     held = rider.moves("open", "left", "--wait", "0")
     assert held.status == 5 and "(approaching)" in held.error
@@ -251,7 +275,7 @@ def test_a_connection_that_is_half_open_is_noticed_and_made_again(parked):
         sees(rider, "blind")
         parked.stepd.says("does not see the road: ")
         network.is_gone = False
-        sees(rider, "clear", 40)
+        sees(rider, "clear")
 
 
 @pytest.mark.parametrize("scene, word", [
@@ -262,8 +286,12 @@ def test_stamps_that_say_nothing_make_it_blind_and_another_clock_does_not(guarde
     vehicle, bridge, rider = guarded()
     bridge.scene.shows(**scene)
     watch(rider)
+    # Blind it is at the beginning, too.
     time.sleep(3)
-    assert watch(rider) == word
+    if word == "blind":
+        assert watch(rider) == word
+    else:
+        sees(rider, word)
     bridge.scene.shows()
     sees(rider, "clear")
 
@@ -272,10 +300,10 @@ def test_stamps_that_say_nothing_make_it_blind_and_another_clock_does_not(guarde
 def test_a_bridge_whose_clock_steps_never_hides_a_bicycle(guarded, seconds):
     vehicle, bridge, rider = guarded(blind="refuse")
     sees(rider, "clear")
-    column = [bicycle(1.0 + 2 * index, id=f"b{index}") for index in range(15)]
-    bridge.scene.shows(*column)
+    coming = column()
+    bridge.scene.shows(*coming)
     sees(rider, "approaching")
-    bridge.scene.shows(*column, clock=seconds)
+    bridge.scene.shows(*coming, clock=seconds)
     end = time.monotonic() + 5
     while time.monotonic() < end:
         assert watch(rider) in ("approaching", "blind")
@@ -296,7 +324,7 @@ def test_what_is_no_frame_makes_it_blind_and_is_told_in_a_line(guarded, scene, r
     assert watch(rider) == "blind"
     assert rider.moves("open", "left").status == 0
     bridge.scene.shows()
-    sees(rider, "clear", 40)
+    sees(rider, "clear")
 
 
 @pytest.mark.parametrize("change, reason", [
@@ -341,30 +369,26 @@ def test_a_feed_that_shows_nothing_near_the_vehicle_opens_nothing(guarded, objec
 
 def test_a_section_that_is_late_is_not_outvoted_by_its_neighbours(guarded):
     vehicle, bridge, rider = guarded(blind="refuse")
-    column = [bicycle(1.0 + 2 * index, id=f"b{index}") for index in range(15)]
-    bridge.scene.shows(*column, late=1.5, others=[{"section": f"S{index}", "objects": []} for index in range(2, 6)])
+    bridge.scene.shows(*column(), late=1.5, others=[{"section": f"S{index}", "objects": []} for index in range(2, 6)])
     stays_shut(vehicle, rider)
 
 
 def test_another_sections_box_does_not_become_the_vehicle(guarded):
     vehicle, bridge, rider = guarded(place="feed", heading_deg=None, blind="refuse")
-    column = [bicycle(1.0 + 2 * index, id=f"b{index}") for index in range(15)]
-    bridge.scene.shows(*column, others=[{"section": "S3", "objects": [OWN | {"ahead": -7, "right": 6}]}])
+    bridge.scene.shows(*column(), others=[{"section": "S3", "objects": [OWN | {"ahead": -7, "right": 6}]}])
     stays_shut(vehicle, rider)
 
 
 def test_a_bicycle_that_the_feed_calls_a_pedestrian_is_waited_for(guarded):
     vehicle, bridge, rider = guarded()
     sees(rider, "clear")
-    bridge.scene.shows(bicycle(3, category="pedestrian"))
-    sees(rider, "approaching")
+    meets(bridge, rider, category="pedestrian")
 
 
 def test_the_vehicle_is_found_in_the_feed_and_two_that_may_be_it_are_one_too_many(guarded):
     vehicle, bridge, rider = guarded(place="feed", heading_deg=None, blind="refuse")
     sees(rider, "clear")
-    bridge.scene.shows(bicycle(4))
-    sees(rider, "approaching")
+    meets(bridge, rider, 4)
     vehicle.stepd.signal(signal.SIGTERM)
     vehicle.stepd.ends()
     twin = {"id": "twin", "category": "car", "ahead": -6, "right": 0, "length": 4.4, "width": 1.8}
@@ -413,7 +437,7 @@ def test_a_connection_that_is_late_and_comes_in_bursts_never_hides_a_bicycle(par
         rider = parked.rider("alice")
         watch(rider)
         time.sleep(4)
-        bridge.scene.shows(*[bicycle(2.0 + 2 * index, id=f"b{index}") for index in range(15)])
+        bridge.scene.shows(*column(first=2))
         if may_see:
             sees(rider, "approaching")
         else:
@@ -475,7 +499,7 @@ def test_the_place_is_what_gpsd_makes_of_a_receivers_log(parked, gpsfake, log, i
     if is_seen:
         # The road is somewhere else.
         wait_until(lambda: watch(rider) and "more than 50 km away" in parked.stepd.stderr.read_text(),
-                   "the vehicle's place is known", 40)
+                   "the vehicle's place is known")
         assert watch(rider) == "blind"
     else:
         time.sleep(5)
@@ -527,10 +551,13 @@ def test_provision_writes_a_guard_that_check_accepts(stepctl, tmp_path):
 def test_a_recording_is_played_each_time_somebody_asks(parked):
     bridge = Bridge(parked)
     lines = []
-    for index in range(250):
+    # One after the other, so that one is near whenever a busy machine asks.
+    passing = [
+        {"id": f"b{index}", "category": "bicycle", "ahead": -22 - 8 * index, "right": -1.85, "speed": 4,
+         "at": 1_700_000_000} for index in range(6)]
+    for index in range(500):
         now = 1_700_000_000 + index / 25
-        passing = {"category": "bicycle", "ahead": -22, "right": -1.85, "speed": 4, "at": 1_700_000_000}
-        lines.append(json.dumps({"received": now, "frame": frame({"objects": [OWN, passing]}, now, now)}))
+        lines.append(json.dumps({"received": now, "frame": frame({"objects": [OWN, *passing]}, now, now)}))
     (parked.folder / "road.jsonl").write_text("\n".join(lines) + "\n")
     bridge.guards(feed="file:road.jsonl", ca=None, cert=None, key=None)
     parked.starts_all()
