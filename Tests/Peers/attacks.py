@@ -1650,10 +1650,11 @@ def _longest(context: Context) -> tuple[bytes, bool]:
 
 
 def _period_before(context: Context) -> tuple[bytes, bool]:
-    """Not in a period's last second, for then it could be two periods old when it arrives."""
+    """Not in a period's last seconds, for then it could be two periods old when it arrives."""
     _, period = context.beacons.get(context.step, (b"", 8))
-    if context.unix_time() % period == period - 1:
-        context.sleep(1.1)
+    left = period - context.unix_time() % period
+    if left <= 3:
+        context.sleep(left + 0.1)
     return _with_minor(context, context.minor(context.step, -1)), False
 
 

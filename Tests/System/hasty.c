@@ -3,7 +3,7 @@
 // HASTE: how many seconds pass in one. Clocks go on from what they show at the program's start; poll(2) and timers
 // (timerfd_create(2)) wait less.
 // SHIFT: by how many seconds the wall clock is ahead from the start.
-// LEAP: by how many seconds the wall clock is set forward, 2 s after the program's start.
+// LEAP: by how many seconds the wall clock is set forward, LEAP_AFTER seconds (else 2) after the program's start.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <poll.h>
@@ -31,7 +31,9 @@ static long long shown(clockid_t clock) {
   if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC && clock != CLOCK_BOOTTIME) return now;
   if (!begin[clock]) begin[clock] = now;
   const char *leap = getenv("LEAP");
-  long long ahead = leap && clock == CLOCK_REALTIME && now - begin[clock] > 2000000000LL ? atol(leap) * 1000000000LL : 0;
+  const char *after = getenv("LEAP_AFTER");
+  long long since = (after ? atol(after) : 2) * 1000000000LL;
+  long long ahead = leap && clock == CLOCK_REALTIME && now - begin[clock] > since ? atol(leap) * 1000000000LL : 0;
   const char *shift = getenv("SHIFT");
   if (shift && clock == CLOCK_REALTIME) ahead += atol(shift) * 1000000000LL;
   return begin[clock] + (now - begin[clock]) * haste() + ahead;

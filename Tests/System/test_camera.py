@@ -108,7 +108,7 @@ def test_what_was_seen_instead_is_told_when_the_time_is_up(camera, look):
     nothing = look(camera(EMPTY), "--timeout", "0.7")
     assert (nothing.status, nothing.stdout) == (3, "")
     assert nothing.error == "not located: the camera saw no code in 0.7 s"
-    other = look(camera(frame(label(uuid=OTHER))), "--timeout", "4")
+    other = look(camera(frame(label(uuid=OTHER))), "--timeout", "10")
     assert other.status == 3
     assert other.error == f"not located: the code is another vehicle's ({OTHER}), not one of Rolling Chassis"
 
@@ -141,7 +141,7 @@ def test_a_camera_that_says_nothing_is_given_up_in_time(camera, look):
 
 def test_control_c_ends_a_look_at_once(camera, stepctl, tmp_path):
     arguments = [STEPCTL, "locate", "--by", "qr", "--qr", tmp_path / "video", "--vehicle", tmp_path / "car.toml"]
-    arguments += ["--timeout", "60"]
+    arguments += ["--timeout", "180"]
     environment = stepctl.environment | camera(EMPTY)
     with subprocess.Popen(list(map(str, arguments)), env=environment, stderr=subprocess.PIPE) as process:
         child = wait_until(lambda: children(process), "a child")[0]

@@ -20,7 +20,7 @@ SET_CLOCK = "set the clock, and try again: `timedatectl set-ntp true`"
 @pytest.fixture(scope="session")
 def clock(hasty):
     """Variables with which a program's clock is so many seconds off, and is set right later or put off by so many."""
-    return lambda shift, leap=0: hasty(1) | {"SHIFT": str(int(shift)), "LEAP": str(int(leap))}
+    return lambda shift, leap=0: hasty(1) | {"SHIFT": str(int(shift)), "LEAP": str(int(leap)), "LEAP_AFTER": "10"}
 
 
 def since_1970() -> int:
@@ -191,6 +191,7 @@ def test_stepd_waits_for_a_clock_and_goes_on_when_it_is_set(parked, clock):
 def test_nothing_moves_when_the_clock_falls_back_to_1970(parked, clock):
     parked.starts_broker()
     anna = parked.rider("anna")
+    # Ten seconds later.
     parked.starts_stepd(**clock(0, -since_1970()))
     wait_until(lambda: anna.types("status").status == 5, "the clock falls back")
     ended = anna.moves("open", "left", "--json")

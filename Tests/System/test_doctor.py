@@ -32,10 +32,11 @@ def test_a_radio_that_hears_beacons_is_usable(stepctl, adapter):
     assert ended.status == 0
     (radio,) = ended.json["radios"]
     assert (radio["usable"], radio["beacons"], findings(radio, "broken")) == (True, 2, {})
-    assert 0 < radio["frames"] == radio["advertisements"] <= 62
-    # Of each beacon, in the three seconds.
-    assert radio["readings_per_second"] == pytest.approx(radio["frames"] / 2 / 3, abs=0.4)
+    assert 0 < radio["frames"] == radio["advertisements"] <= 2 * 10 * ended.seconds + 2
+    # Of each beacon, in the three seconds, which may be more on a busy machine.
     assert ended.seconds >= 3
+    slowest, quickest = (radio["frames"] / 2 / seconds for seconds in (ended.seconds, 3))
+    assert slowest - 0.4 <= radio["readings_per_second"] <= quickest + 0.4
 
 
 def test_it_prints_a_line_for_each_finding(stepctl, adapter):
@@ -115,7 +116,7 @@ def test_root_can_use_the_adapter(examine):
     assert status == 0 and list(radios) == ["hci0", "bluez:hci0"]
     assert findings(radios["hci0"], "broken") == {}
     assert radios["hci0"]["beacons"] == 3
-    assert radios["hci0"]["readings_per_second"] > 9
+    assert radios["hci0"]["readings_per_second"] > 5
     assert not radios["bluez:hci0"]["usable"]
 
 
@@ -186,7 +187,7 @@ def test_with_bluetoothd_nobody_needs_a_capability(examine):
     subprocess.run(["dbus-daemon", "--system", "--fork", "--nopidfile"], check=True)
     with subprocess.Popen(["/usr/libexec/bluetooth/bluetoothd", "-n"], stderr=subprocess.DEVNULL) as daemon:
         try:
-            wait_until(lambda: examine("--radio", "bluez:hci0")[1] == 0, "bluetoothd serves", patience=30)
+            wait_until(lambda: examine("--radio", "bluez:hci0")[1] == 0, "bluetoothd serves")
             radios, status = examine(prefix=NOBODY)
             assert status == 0
             assert not radios["hci0"]["usable"] and radios["bluez:hci0"]["usable"]

@@ -16,7 +16,7 @@ AREAS = ("vehicle", "broker", "controller")
 def examined(rider, *more) -> tuple[int, dict[str, dict]]:
     """The status, and each area's findings that are not ok, by their subjects. The clock is this machine's, and so is
     the delay, which a busy machine has."""
-    ended = rider.types("doctor", *AREAS, "--json", "--timeout", "2", *more)
+    ended = rider.types("doctor", *AREAS, "--json", "--timeout", "6", *more)
     report = ended.json
     assert report["exit"] == ended.status
     assert (report["state"] == "broken") == (ended.status != 0)
@@ -36,7 +36,9 @@ def test_a_vehicle_that_works_has_nothing_broken(shared_rider):
     assert any("left closed, right closed" in line for line in lines)
     version = shared_rider.vehicle.stepctl("--version").lines[0]
     assert any(f"stepd {version}, runs since" in line for line in lines)
-    assert any("the vehicle's: 0.0 s" in line and "±" in line for line in lines)
+    # Half of the way there and back may be wrong, and on a busy machine that is more than a moment.
+    (off,) = re.findall(r"the vehicle's: ([\d.]+) s .*±", "\n".join(lines))
+    assert float(off) < 1
 
 
 def test_nothing_moves_and_the_controller_sees_a_question_alone(shared_vehicle, shared_rider):

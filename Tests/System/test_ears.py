@@ -12,7 +12,7 @@ import attacks
 from adapters_nearby import Air
 from captures import AWAY, HERE
 from peers import Witness, attackers
-from programs import NOBODY, STEPD
+from programs import NOBODY, STEPD, wait_until
 from rig import in_rig, outside
 from vehicle import Vehicle
 
@@ -53,6 +53,7 @@ def starts(vehicle: Vehicle):
         vehicle.stepd.says(f"{step}: listens with")
 
 
+PATIENT = ("--timeout", "40")  # where a busy machine has to hear somebody
 AT_LEFT = {"rider_left": HERE, "rider_right": AWAY}
 AT_RIGHT = {"rider_left": AWAY, "rider_right": HERE}
 COMMANDS = pytest.mark.parametrize("commands", [(), ("--bt4",)], ids=["bluetooth5", "bluetooth4"])
@@ -74,7 +75,7 @@ def test_the_step_opens_for_a_device_that_is_heard_there(new_listening, commands
     vehicle, air = new_listening()
     air.starts(*commands, **AT_LEFT)
     starts(vehicle)
-    opened = opens(vehicle, air, "left")
+    opened = opens(vehicle, air, "left", *PATIENT)
     assert opened.status == 0, opened
     assert "call     calling the vehicle" in opened.stderr
     assert vehicle.motions == [("left", "close", "open")]
@@ -85,7 +86,7 @@ def test_heard_alone_is_a_proof_where_the_vehicle_says_so(new_listening):
     vehicle, air = new_listening(proofs=["heard"], both=False)
     air.starts(**AT_RIGHT)
     starts(vehicle)
-    opened = opens(vehicle, air, "right", "--json")
+    opened = opens(vehicle, air, "right", "--json", *PATIENT)
     assert opened.status == 0, opened
     assert (opened.json["step"], opened.json["method"], opened.json["zone"]) == ("right", "heard", "unknown")
 
@@ -125,7 +126,7 @@ def test_a_changed_client_that_claims_the_other_side_is_refused_every_time(new_l
     alice = vehicle.rider("alice")
     # The device calls truthfully, as its owner's stepctl has it do; another program of the same device lies.
     calling = alice.starts(
-        "open", "left", "--radio", vehicle.radio("left"), "--call-radio", air.radio("rider")
+        "open", "left", "--radio", vehicle.radio("left"), "--call-radio", air.radio("rider"), *PATIENT
     )
     calling.says("hears you at the right step")
     with Witness(vehicle, alice.peer) as witness:
@@ -178,7 +179,7 @@ def test_ears_that_are_lost_are_told_once_and_taken_up_again(new_listening):
     air.starts(**AT_LEFT)
     for step in ("left", "right"):
         vehicle.stepd.says(f"{step}: listens with", after=before)
-    assert opens(vehicle, air, "left").status == 0
+    assert opens(vehicle, air, "left", *PATIENT).status == 0
 
 
 # --- Configured ---
@@ -233,7 +234,7 @@ def test_an_ordinary_adapter_calls_while_it_listens(new_vehicle, commands):
     vehicle.edit("stepd.toml", period_s=8)
     air.starts(*commands, left_rider=HERE, right_rider=AWAY, **AT_LEFT)
     starts(vehicle)
-    opened = vehicle.rider("alice").types("open", "left", "--radio", "hci2")
+    opened = vehicle.rider("alice").types("open", "left", "--radio", "hci2", *PATIENT)
     assert opened.status == 0, opened
     assert "call     calling the vehicle with hci2" in opened.stderr
     assert vehicle.motions == [("left", "close", "open")]
@@ -254,9 +255,10 @@ def test_an_unprivileged_user_calls_through_bluetoothd(new_listening, commands):
     subprocess.run(["dbus-daemon", "--system", "--fork", "--nopidfile"], check=True)
     with subprocess.Popen(["/usr/libexec/bluetooth/bluetoothd", "-n"], stderr=subprocess.DEVNULL) as daemon:
         try:
-            time.sleep(3)
+            examine = ("doctor", "radio", "--radio", "bluez:hci2")
+            wait_until(lambda: vehicle.stepctl(*examine).status == 0, "bluetoothd serves")
             stepctl = STEPD.with_name("stepctl")
-            words = (stepctl, "open", "left", "--radio", f"btsnoop:{radio}", "--call-radio", "bluez:hci2")
+            words = (stepctl, "open", "left", "--radio", f"btsnoop:{radio}", "--call-radio", "bluez:hci2", *PATIENT)
             ended = vehicle.starts("stepctl-nobody", *NOBODY, *words, "--vehicle", alice.file).ends()
             assert ended.status == 0, ended
             assert vehicle.motions == [("left", "close", "open")]

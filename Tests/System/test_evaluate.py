@@ -660,7 +660,7 @@ def test_a_signal_ends_it(site):
                or running.poll() is not None, "the capture is open")
     assert running.poll() is None, "it was too quick for this test"
     running.send_signal(signal.SIGINT)
-    output, _ = running.communicate(timeout=20)
+    output, _ = running.communicate(timeout=60)
     assert (running.returncode, output) == (-signal.SIGINT, b"")
     assert not (site.folder / "plots").exists()
 

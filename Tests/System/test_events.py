@@ -111,7 +111,7 @@ def test_follow_shows_an_event_as_it_comes_and_survives_the_broker(vehicle, alic
 def test_a_vehicle_that_does_not_answer_is_named_and_what_is_here_is_shown(vehicle, log):
     log.fetches()
     vehicle.stepd.close()
-    ended = log.types("--timeout", "2")
+    ended = log.types("--timeout", "6")
     assert ended.status == 69 and ended.error == "no answer from car"
     assert "the controller has started" in ended.stdout
     other = log.types("truck")
@@ -133,7 +133,7 @@ def test_a_kill_at_every_write_tells_no_number_twice(parked, preloaded):
             wait_until(lambda: not parked.stepd.lives or listens in parked.broker.stderr.read_bytes()[before:], "stepd")  # noqa: B023
             for position in ("open", "close"):
                 if parked.stepd.lives:
-                    moving = alice.starts_to_move(position, "left", "--timeout", "1")
+                    moving = alice.starts_to_move(position, "left", "--timeout", "20")
                     wait_until(lambda: not (moving.lives and parked.stepd.lives), "the step has moved, or stepd has died")  # noqa: B023
                     moving.signal(signal.SIGINT)
                     moving.ends()
@@ -449,7 +449,7 @@ def test_the_key_of_the_events_changes_with_the_others(vehicle, stepctl, log):
     alice = vehicle.rider("alice")
     vehicle.stepd.signal(signal.SIGCONT)
     # Her token counts as soon as the notice does.
-    wait_until(lambda: alice.moves("open", "left", "--timeout", "2").status == 0, "the step opens")
+    wait_until(lambda: alice.moves("open", "left", "--timeout", "10").status == 0, "the step opens")
     assert {"began", "ended"} <= set(kinds(log.fetches()))
     assert stepctl("operator", "keys", "retire", vehicle.folder).status == 0
     assert not old.exists()

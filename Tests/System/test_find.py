@@ -115,7 +115,7 @@ def test_within_fifteen_metres_another_command_knows_more(find, gpsd):
 )
 def test_no_direction_is_told_before(find, gpsd, reports, state, words):
     address = gpsd(reports).address
-    arguments = ("--gpsd", address, "--to", place(85, 85), "--timeout", "10")
+    arguments = ("--gpsd", address, "--to", place(85, 85), "--timeout", "16")
     ended = find(*arguments)
     assert (ended.status, ended.stdout) == (3, "")
     assert words in ended.stderr and "north-east" not in ended.stderr and "\nhint: " in ended.stderr, ended
@@ -182,7 +182,7 @@ def test_of_two_receivers_the_one_with_a_fix_counts(find, gpsd):
 
 @pytest.mark.parametrize("eph", [1e12, 1e300])
 def test_an_endless_error_is_none_that_is_known(find, gpsd, eph):
-    arguments = ("--gpsd", gpsd([tpv(eph=eph)] * 8).address, "--to", place(85, 85), "--timeout", "1")
+    arguments = ("--gpsd", gpsd([tpv(eph=eph)] * 40).address, "--to", place(85, 85), "--timeout", "6")
     for more in ((), ("--json",)):
         told = find(*arguments, *more)
         assert told.status == 3 and "settled" in told.stderr and "±" not in told.stderr, told
@@ -223,7 +223,7 @@ def test_the_place_of_the_vehicle_file_is_the_one(find, gpsd, parked):
 )
 def test_what_is_not_gpsd_is_told(find, gpsd, said, words):
     played = gpsd([said, b""], pause=2)
-    ended = find("--gpsd", played.address, "--to", place(1, 1), "--timeout", "5")
+    ended = find("--gpsd", played.address, "--to", place(1, 1), "--timeout", "40")
     assert ended.status == 65 and words in ended.error and ended.stdout == ""
 
 
@@ -239,7 +239,7 @@ def test_gpsd_that_is_not_there_or_goes_away(find, gpsd):
 
 
 def test_an_arrow_leads_the_way(gpsd, hasty, on_terminal):
-    still = [tpv(mode=1)] * 2 + [tpv()] * 40
+    still = [tpv(mode=1)] * 20 + [tpv()] * 60
     walk = [tpv(speed=1.4, track=90, east=0.7 * step) for step in range(100)]
     address = gpsd(still + walk, pause=0.3).address
     screen = on_terminal([STEPCTL, "find", "--watch", "--gpsd", address, "--to", place(100, 0)], **hasty(HASTE))
@@ -254,7 +254,7 @@ def test_an_arrow_leads_the_way(gpsd, hasty, on_terminal):
     wait_until(lambda: len(screen.frame) == 1, "one line is left")
     screen.types(b"q")
     assert screen.ends() == 0
-    plain = on_terminal([STEPCTL, "find", "--watch", "--gpsd", gpsd([tpv()] * 20).address, "--to", place(100, 0)],
+    plain = on_terminal([STEPCTL, "find", "--watch", "--gpsd", gpsd([tpv()] * 60).address, "--to", place(100, 0)],
                         LC_ALL="C", **hasty(HASTE))
     frame = plain.shows("about 100 m, +/- 8 m")
     assert all(line.isascii() for line in frame) and "." in "".join(frame)

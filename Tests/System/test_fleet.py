@@ -134,7 +134,7 @@ def test_the_login_is_by_a_code_in_a_browser(rider, server):
         line = login.says("It has to show")
         server.slow_down = 1
         server.confirm(re.search(r"[B-Z]{4}-[B-Z]{4}", line)[0])
-        ended = login.ends(30)
+        ended = login.ends()
     assert (ended.status, ended.stdout) == (0, f"logged in at {rider.host} as {EMAIL}\n")
     assert f"  {server.url}/device\n" in ended.stderr
     rider.notes_secrets()
@@ -186,7 +186,7 @@ def test_a_login_that_is_refused_leaves_nothing(rider, server):
     def login(decision):
         with rider_starts(rider, "login", server.url, "--ca", rider.ca.file) as running:
             server.confirm(re.search(r"[B-Z]{4}-[B-Z]{4}", running.says("It has to show"))[0], decision)
-            return running.ends(30)
+            return running.ends()
 
     ended = login("deny")
     assert (ended.status, ended.stdout, ended.error) == (77, "", "the login was denied")
@@ -356,7 +356,7 @@ def test_two_at_once_do_not_use_one_refresh_token_twice(anna, server):
     server.refresh_delay = 0.5
     with contextlib.ExitStack() as stack:
         running = [stack.enter_context(rider_starts(anna, "whoami", "--json")) for _ in range(6)]
-        ended = [each.ends(30) for each in running]
+        ended = [each.ends() for each in running]
     anna.notes_secrets()
     assert [each.status for each in ended] == [0] * 6, ended
     (family,) = server.families.values()
@@ -372,7 +372,7 @@ def at_once(rider: Account, *lines: tuple, stdin: bytes = b"") -> list[Ended]:
         running = [
             stack.enter_context(rider_starts(rider, *line, stdin=typed)) for line, typed in zip(lines, inputs, strict=True)
         ]
-        ended = [each.ends(30) for each in running]
+        ended = [each.ends() for each in running]
     rider.notes_secrets()
     return ended
 
@@ -915,7 +915,7 @@ def test_a_slow_body_ends_in_time_and_with_control_c(anna, server):
     with rider_starts(anna, "whoami") as running:
         wait_until(lambda: ("GET", "/v1/account") in server.requests, "the server is asked")
         running.signal(signal.SIGINT)
-        ended = running.ends(5)
+        ended = running.ends()
     assert (ended.status, ended.stdout, ended.stderr) == (-signal.SIGINT, "", "")
 
 

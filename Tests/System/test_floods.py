@@ -14,7 +14,7 @@ import stepproto as proto
 from peers import Connection, PlayedController, Witness, new_challenge
 from programs import seconds_of_work, wait_until
 
-TRAVEL_S = 2.0
+TRAVEL_S = 6.0  # a flood begins meanwhile
 
 
 def flood(login: client.Vehicle, topic: str, payload: bytes):
@@ -51,7 +51,7 @@ def begin_flood():
 @pytest.fixture
 def flooded(parked, begin_flood):
     """A vehicle whose controller has more to decrypt than it can, and a way to begin that."""
-    parked.edit("stepd.toml", travel_s=TRAVEL_S, limit_s=30.0)
+    parked.edit("stepd.toml", travel_s=TRAVEL_S, limit_s=60.0)
     parked.starts_all()
     login = parked.rider("mallory").peer
     rubbish = proto.seal(login.encryption_key, b"rubbish", proto.to_json(proto.envelope_header(login.encryption_key)))
@@ -77,7 +77,7 @@ def test_garbage_keeps_no_rider_from_an_answer(parked, begin_flood):
     begin_flood(login, parked.set_position("left"), os.urandom(200))
     parked.stepd.says("more since the last such line")
     for _ in range(5):
-        ended = alice.types("status")
+        ended = alice.types("status", "--timeout", "50")
         assert ended.status == 0, ended.stderr
 
 
@@ -111,7 +111,7 @@ def test_a_rider_loses_patience_in_a_flood(vehicle, alice, repeat):
     before = vehicle.broker.said
     repeat(status)
     vehicle.broker.says("Received PUBLISH", after=before)
-    ended = alice.types("status", "--timeout", "5")
+    ended = alice.types("status", "--timeout", "15")
     assert (ended.status, ended.stdout) == (69, "")
     assert ended.error == "the vehicle does not answer; nothing was sent that could move a step"
 
@@ -143,13 +143,14 @@ def test_the_log_has_a_few_lines_a_second_in_a_flood_though_answers_are_logged(p
     parked.starts_broker()
     parked.starts_stepd("--verbose")
     login = parked.rider("mallory").peer
-    before = parked.stepd.said
+    before, began = parked.stepd.said, time.monotonic()
     begin_flood(login, parked.set_position("right"), client.build(login, "right", "unknown").payload)
     witness = parked.rider("alice").peer
     with Witness(parked, witness) as alice:
-        alice.connection.messages.get(timeout=10)
+        alice.connection.next()
         for _ in range(20):
             alice.publish("left", client.build(witness, "left", "unknown").payload)
             time.sleep(0.1)
     lines = parked.stepd.stderr.read_bytes()[before:].count(b"\n")
-    assert 2 < lines < 40
+    # In three seconds, or as many as a busy machine takes.
+    assert 2 < lines < 40 * max(1, (time.monotonic() - began) / 3)

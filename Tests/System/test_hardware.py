@@ -54,7 +54,7 @@ def devices():
 
 def on_a_board(vehicle, inputs: str = ""):
     """A vehicle that was made with `--servo pwm`."""
-    vehicle.edit("stepd.toml", travel_s=2, limit_s=10)
+    vehicle.takes_long(8)
     file = vehicle.folder / "stepd.toml"
     text = re.sub(r"^(chip|root) = .*\n", "", file.read_text(), flags=re.MULTILINE)
     file.write_text(text.replace('driver = "pwm"', 'driver = "pca9685"\nbus = "/dev/i2c-0"') + inputs)
@@ -77,7 +77,7 @@ def test_a_step_on_a_board_opens_unless_a_line_says_that_something_is_in_its_way
     # Something comes in its way: it stops, backs off a little, and holds.
     closing = alice.starts_to_move("close", "left")
     closing.says("moving")
-    time.sleep(0.7)
+    wait_until(lambda: (devices.pulse(0) or OPEN) < OPEN - 50, "it is on its way")
     devices.pulls(CLEAR, False)
     wired.stepd.says("left: fault obstructed")
     assert closing.ends().status == 6
@@ -97,7 +97,7 @@ def test_after_a_crash_the_board_says_where_the_step_is_held(wired, devices):
     alice = wired.rider("alice")
     opening = alice.starts_to_move("open", "left")
     opening.says("moving")
-    time.sleep(0.7)
+    wait_until(lambda: (devices.pulse(0) or CLOSED) > CLOSED + 50, "it is on its way")
     wired.stepd.kill()
     held = devices.pulse(0)
     assert CLOSED < held < OPEN
@@ -127,7 +127,7 @@ def test_a_servo_on_a_board_is_led_by_hand_and_a_line_holds_it(wired, devices):
     running.process.stdin.flush()
     wait_until(lambda: "wrote closed_us = 1000, open_us = 1960" in running.stdout.read_text(), "it writes the ends")
     assert "open_us = 1960\n" in file.read_text()
-    time.sleep(2)
+    wait_until(lambda: (devices.pulse(0) or OPEN) < 395, "it turns to 1500 µs")
     held = devices.pulse(0)
     assert CLOSED < held < 402
     devices.pulls(CLEAR, False)

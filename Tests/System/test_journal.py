@@ -119,7 +119,7 @@ def test_at_rest_nothing_is_written(journal):
     if written() == before:
         pytest.skip("the folder of this test is in memory, where nothing is counted")
     # Its folder is synced a moment later.
-    time.sleep(1)
+    time.sleep(4)
     at_rest = written()
     time.sleep(3)
     assert written() == at_rest

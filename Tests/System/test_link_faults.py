@@ -78,7 +78,7 @@ def test_a_link_that_breaks_at_any_frame_is_no_lie(car, tmp_path, fault, moment)
     air = Air(car, tmp_path, peers=0)
     starts(car)
     alice = car.rider("alice")
-    opening = alice.starts_to_move("open", "left", "--via", "hci1", "-v", "--timeout", "6")
+    opening = alice.starts_to_move("open", "left", "--via", "hci1", "-v", "--timeout", "10")
     opening.says(moment)
     fault(car, air, opening)
     if fault is rider_is_killed:

@@ -81,7 +81,7 @@ def shown(address: str) -> str:
 def watches(stepctl, network, authority, address: str, *arguments):
     certificate, key = authority.files("client")
     return stepctl(
-        "traffic", "watch", "--feed", f"wss://{shown(address)}:8443/traffic", "--at", "48.7758,9.1829", "--for", "2",
+        "traffic", "watch", "--feed", f"wss://{shown(address)}:8443/traffic", "--at", "48.7758,9.1829", "--for", "4",
         "--ca", authority.folder / "ca.pem", "--cert", certificate, "--key", key, *arguments, prefix=network.prefix)
 
 

@@ -148,15 +148,15 @@ def test_keys_change_and_nobody_is_locked_out_until_the_old_one_is_taken_away(ve
     claims = claims_of(bob)
     (bob.folder / "token.jwt").write_text(proto.sign_token(claims, new))
     bob.vehicle.keeps_secret(bob.folder / "token.jwt")
-    assert bob.types("status", "--timeout", "1").status == 69, "nobody has named that key yet"
+    assert bob.types("status", "--timeout", "5").status == 69, "nobody has named that key yet"
     operator.tells(operator.notice(keys=[old, new]))
     assert alice.types("status").status == 0 and bob.types("status").status == 0
     operator.tells(operator.notice(keys=[new], by=old))
-    assert alice.types("status", "--timeout", "1").status == 69 and bob.types("status").status == 0
+    assert alice.types("status", "--timeout", "5").status == 69 and bob.types("status").status == 0
     operator.publishes(operator.notice(keys=[old], by=old))
     vehicle.stepd.kill()
     vehicle.starts_stepd()
-    assert alice.types("status", "--timeout", "1").status == 69 and bob.types("status").status == 0
+    assert alice.types("status", "--timeout", "5").status == 69 and bob.types("status").status == 0
 
 
 def test_a_full_disk_keeps_a_notice_out_and_it_counts_when_it_arrives_again(vehicle, alice, operator):

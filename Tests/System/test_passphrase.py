@@ -280,7 +280,7 @@ def test_while_the_key_is_unlocked_nobody_is_asked_and_nothing_is_written(rider,
 def test_the_kernel_keeps_no_passphrase_and_ends_it_itself(phone, session):
     phone.asks("--passphrase-file", phone.file(PASSPHRASE))
     assert phone.uses_its_key() == 77
-    assert phone.types("unlock", "--for", "3s").status == 0
+    assert phone.types("unlock", "--for", "15s").status == 0
     kept = keyrings.read(phone.entry)
     assert PASSPHRASE.encode() not in kept
     # Its end, and an AES key, with which openssl opens the file.

@@ -72,7 +72,7 @@ def test_a_name_that_would_steer_a_terminal_does_not(stepctl, tmp_path):
 
 @pytest.mark.parametrize("arguments", [("--vehicle", b"\xff\xfe"), ("--radio", b"btsnoop:\xff"), (b"\xff",)])
 def test_arguments_that_are_not_utf_8_are_told(stepctl, arguments):
-    ended = subprocess.run([STEPCTL, "locate", *arguments], capture_output=True, env=stepctl.environment, timeout=20)
+    ended = subprocess.run([STEPCTL, "locate", *arguments], capture_output=True, env=stepctl.environment, timeout=60)
     assert ended.returncode in (64, 66) and ended.stdout == b""
     ended.stderr.decode()
 

@@ -126,7 +126,7 @@ def test_a_certificate_for_one_vehicle_reaches_no_other_and_no_role_another(flee
 def test_nobody_connects_without_a_certificate_of_the_operators(fleet):
     address = f"localhost:{fleet.port}"
     command = ("openssl", "s_client", "-connect", address, "-CAfile", fleet.folder / "fleet/tls/ca.pem", "-tls1_2")
-    ended = subprocess.run(command, input=b"", capture_output=True, timeout=20)
+    ended = subprocess.run(command, input=b"", capture_output=True, timeout=60)
     assert ended.returncode != 0
 
 
@@ -144,9 +144,9 @@ def test_its_definitions_name_every_vehicle_and_follow_a_new_one(fleet, stepctl)
 
 def test_a_notice_outlives_a_restart_of_the_broker(fleet, stepctl):
     """The last test of this file, because it ends the broker."""
-    stepctl("operator", "publish", fleet.folder / "fleet", "--timeout", "5")
+    stepctl("operator", "publish", fleet.folder / "fleet", "--timeout", "50")
     fleet.broker.signal(signal.SIGTERM)
-    fleet.broker.ends(60)
+    fleet.broker.ends(300)
     fleet.broker.stdout.unlink()
     fleet.starts_broker()
     operator = fleet.folder / "fleet/operator"

@@ -51,7 +51,7 @@ def test_the_tour_runs_as_typed(stepctl, open_folder):
     root = [] if os.geteuid() == 0 else ["--map-root-user"]
     ended = subprocess.run(
         ["unshare", "--net", *root, "bash", "-m", "-c", script],
-        cwd=open_folder, env=environment, capture_output=True, text=True, timeout=60)
+        cwd=open_folder, env=environment, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     for line in ("the left step is open", "and that was right: exit status 4", "at the left step", "revoked "):
         assert line in ended.stdout, ended.stdout + ended.stderr
@@ -72,9 +72,9 @@ def test_a_newcomer_sees_a_step_open_with_one_command(on_terminal):
     began = time.monotonic()
     terminal = on_terminal(demo)
     terminal.shows("Rolling Chassis")
-    assert time.monotonic() - began < 3 * all_but_the_picture, "the picture is there at once"
+    assert time.monotonic() - began < 10 * all_but_the_picture, "the picture is there at once"
     # A walk takes its time.
-    wait_until(lambda: "sliding" in "\n".join(terminal.frame), "the step slides", patience=30)
+    wait_until(lambda: "sliding" in "\n".join(terminal.frame), "the step slides")
     terminal.waits_for(b"the left step is open")
     terminal.waits_for(b"alice$ ")
     terminal.types(b"exit\n")
@@ -83,5 +83,6 @@ def test_a_newcomer_sees_a_step_open_with_one_command(on_terminal):
 
 def test_a_newcomer_opens_a_step_with_two_commands(stepctl):
     ended = subprocess.run(
-        [REPOSITORY / "Tests/Demo/try.sh", STEPCTL.parent], input="stepctl open\n", capture_output=True, text=True, timeout=60)
+        [REPOSITORY / "Tests/Demo/try.sh", STEPCTL.parent],
+        input="stepctl open\n", capture_output=True, text=True, timeout=300)
     assert (ended.returncode, ended.stdout.splitlines()[-1]) == (0, "the left step is open"), ended.stderr

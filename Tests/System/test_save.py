@@ -72,7 +72,7 @@ def reports_in(capture: bytes) -> int:
 
 @pytest.mark.parametrize("arguments", [(), ("--interval", "0.07"), ("--interval", "1.1")], ids=["", "often", "seldom"])
 def test_a_replay_of_what_was_saved_decides_the_same_byte_for_byte(watch, adapter, arguments):
-    live = watch(adapter.radio, "--timeout", "3", "--save", "walk.btsnoop", *arguments)
+    live = watch(adapter.radio, "--timeout", "5", "--save", "walk.btsnoop", *arguments)
     assert (live.status, live.stderr) == (0, "")
     assert live.objects[-1]["located"]
     replayed = watch("btsnoop:walk.btsnoop", *arguments)

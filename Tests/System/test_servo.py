@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from programs import HURRIED, STEPD, Running, wait_until
+from programs import HURRIED, PATIENCE, STEPD, Running, wait_until
 from pwm import Servos, longest_stride
 
 # The slowest motion that stepd makes, between its usual ends, in one frame; and a nanosecond of rounding.
@@ -255,7 +255,7 @@ def test_it_never_fights_a_running_stepd(bench):
     vehicle.stepd.close()
     running = bench.starts()
     wait_until(lambda: "nobody knows" in running.stdout.read_text(), "it is ready")
-    second = subprocess.run([STEPD, "--config", bench.file], capture_output=True, timeout=20)
+    second = subprocess.run([STEPD, "--config", bench.file], capture_output=True, timeout=PATIENCE)
     assert second.returncode == 69
     running.process.stdin.close()
     assert running.ends().status == 0
@@ -274,7 +274,7 @@ def test_what_is_wrong_is_said_before_anything_is_set_up(bench):
             else [STEPD, *arguments],
             capture_output=True,
             stdin=subprocess.DEVNULL,
-            timeout=20,
+            timeout=PATIENCE,
         )
         assert ended.returncode == status, ended
         assert error is None or f"stepd: error: {error}" in ended.stderr.decode()
@@ -347,7 +347,7 @@ def test_control_c_in_a_motion_leaves_it_released(bench, keys):
 
 @pytest.mark.parametrize("key", [b" ", b"x", b"\x1b", "ö".encode(), b"\x00"], ids=repr)
 def test_any_other_key_stops_it(bench, keys, key):
-    keys.types(b"\x1b[B" * 3)
+    keys.types(b"\x1b[B" * 8)
     wait_until(lambda: len(bench.pulses) > 20, "it moves")
     keys.types(key)
     keys.waits_for(b"stopped at ")

@@ -10,7 +10,7 @@ from programs import wait_until
 from pwm import Servos, longest_stride
 
 TICK_S = 0.020
-TRAVEL_S = 4
+TRAVEL_S = 8
 CLOSED, OPEN = 1_000_000, 2_000_000  # ns
 # The most in one frame: the speed has the shape of a trapezoid, and its ramps are a quarter of the time each.
 LONGEST_STRIDE = (OPEN - CLOSED) * TICK_S / TRAVEL_S / 0.75 + 1
@@ -23,7 +23,7 @@ class Rig(Servos):
         super().__init__(vehicle, library)
         for channel in (0, 1):
             self.holds(channel, 0, period=0)
-        vehicle.edit("stepd.toml", travel_s=TRAVEL_S, limit_s=20)
+        vehicle.takes_long(TRAVEL_S)
         vehicle.starts_broker()
 
     def starts_stepd(self, **variables):

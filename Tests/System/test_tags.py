@@ -875,7 +875,7 @@ def test_one_program_uses_a_port_at_a_time(provision, starts, chip):
         fcntl.flock(port, fcntl.LOCK_EX)
         assert (provision().status, chip.counts()["commands"]) == (69, 0)
     chip.remove()
-    first = starts("--timeout", "60")
+    first = starts("--timeout", "180")
     wait_until(lambda: chip.counts()["commands"] > 12, "the first one is looking for a tag")
     ended = provision()
     assert ended.status == 69
@@ -923,7 +923,7 @@ def test_libnfc_is_not_in_stepctl():
 
 def test_it_may_die_while_a_tag_is_waited_for(starts, chip, file_vehicle):
     chip.remove()
-    running = starts("--timeout", "20")
+    running = starts("--timeout", "180")
     wait_until(lambda: chip.counts()["commands"] > 12, "it is looking for a tag")
     (child,) = children(running.process)
     os.kill(child, signal.SIGKILL)
@@ -935,7 +935,7 @@ def test_it_may_die_while_a_tag_is_waited_for(starts, chip, file_vehicle):
 
 def test_it_reads_tags_without_privileges(starts, chip):
     chip.remove()
-    running = starts("--timeout", "20")
+    running = starts("--timeout", "180")
     wait_until(lambda: chip.counts()["commands"] > 12, "it is looking for a tag")
     (child,) = children(running.process)
     status = dict(line.split(":\t", 1) for line in Path(f"/proc/{child}/status").read_text().splitlines())
@@ -955,7 +955,7 @@ def test_root_who_cannot_be_anybody_else_reads_tags_too(provision):
 
 def test_it_ends_with_stepctl_however_that_ends(starts, chip):
     chip.remove()
-    running = starts("--timeout", "20")
+    running = starts("--timeout", "180")
     wait_until(lambda: chip.counts()["commands"] > 12, "it is looking for a tag")
     (child,) = children(running.process)
     running.kill()
@@ -966,7 +966,7 @@ def test_it_ends_with_stepctl_however_that_ends(starts, chip):
 def test_control_c_ends_it_at_once(fault, starts, chip):
     """In a third of the time that it has: longer is never waited for a program."""
     chip.remove()
-    running = starts("--timeout", "60")
+    running = starts("--timeout", "180")
     wait_until(lambda: chip.counts()["commands"] > 12, "it is looking for a tag")
     if fault:
         chip.fault(fault)
@@ -983,7 +983,7 @@ def test_control_c_ends_it_at_once(fault, starts, chip):
 def test_it_ends_on_what_it_does_not_understand(written_requests):
     program = BINARIES / "stepctl-nfc"
     environment = {"LIBNFC_AUTO_SCAN": "false"}
-    ended = subprocess.run([program], input=written_requests, capture_output=True, timeout=20, env=environment)
+    ended = subprocess.run([program], input=written_requests, capture_output=True, timeout=60, env=environment)
     assert ended.returncode in (0, 76) and ended.stderr == b""
 
 
@@ -1185,7 +1185,7 @@ def test_a_tag_that_was_written_is_told_where_listing_it_fails(arguments, stepct
 def test_the_manual_names_every_member_of_its_json(provision, chip):
     members = list(provision("--json").json)
     chip.place(Type2("ultralight"))
-    (failed,) = provision("--batch", "--count", "1", "--json", "--timeout", "0.1", patience=60).objects
+    (failed,) = provision("--batch", "--count", "1", "--json", "--timeout", "0.1").objects
     page = (REPOSITORY / "man/stepctl-provision-tag.1").read_text()
     assert {member for member in (*members, *failed) if f"\n.It Cm {member}\n" not in page} == set()
 

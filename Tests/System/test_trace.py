@@ -41,7 +41,7 @@ def test_a_picture_is_not_written_over(on_terminal, file_vehicle, tmp_path):
     captures.written(recording, captures.at_the_left(file_vehicle.uuid))
     watch = ["locate", "--watch", "-vv", "--radio", "btsnoop:-", "--vehicle", file_vehicle.folder / "vehicle.toml"]
     # Somebody still records.
-    screen = on_terminal(["sh", "-c", '(cat "$0"; sleep 20) | "$@"', recording, STEPCTL, *watch])
+    screen = on_terminal(["sh", "-c", '(cat "$0"; sleep 60) | "$@"', recording, STEPCTL, *watch])
     screen.shows("at the left step")
     assert b"4C000215" not in screen.read()
 
