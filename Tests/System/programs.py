@@ -200,7 +200,8 @@ class Running:
             self.process.send_signal(signal.SIGCONT)
             self.process.terminate()
             try:
-                self.process.wait(5)
+                # stepd writes its journal first, and others take their time on a busy machine.
+                self.process.wait(15)
             except subprocess.TimeoutExpired:
                 self.kill()
 

@@ -183,6 +183,7 @@ def test_stepd_waits_for_a_clock_and_goes_on_when_it_is_set(parked, clock):
     assert waiting.endswith("Z")
     parked.stepd.says("is not valid yet (is this machine's clock right?); trying again")
     parked.stepd.says("connected to")
+    parked.broker.says(f"'{parked.status('right')}'")
     assert parked.is_unmoved()
     assert parked.rider("anna").moves("open", "left").status == 0
     assert parked.motions == [("left", "close", "open")]

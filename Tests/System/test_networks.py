@@ -21,8 +21,10 @@ def network(request, tmp_path):
 
 def starts(vehicle, network):
     """Its broker and its controller, there."""
-    vehicle.starts("broker", *network.prefix, "mosquitto", "-c", vehicle.folder / "mosquitto.conf").says("running")
+    broker = vehicle.starts("broker", *network.prefix, "mosquitto", "-c", vehicle.folder / "mosquitto.conf")
+    broker.says("running")
     vehicle.starts("stepd", *network.prefix, STEPD, "--config", vehicle.folder / "stepd.toml").says("connected to")
+    broker.says(f"'{vehicle.status('right')}'")
     return vehicle.rider("anna")
 
 

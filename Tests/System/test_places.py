@@ -119,7 +119,7 @@ def test_a_closed_standard_stream_does_no_harm(vehicle, alice, closed):
 @pytest.mark.parametrize("closed", [">&-", "<&- >&-", "<&- >&- 2>&-"])
 def test_what_is_printed_nowhere_is_not_sent_to_the_radio(stepctl, adapter, closed):
     shell = ("sh", "-c", f'exec "$0" "$@" {closed}')
-    ended = stepctl("scan", "--radio", adapter.radio, "--timeout", "3", prefix=shell)
+    ended = stepctl("scan", "--radio", adapter.radio, "--timeout", "30", prefix=shell)
     assert ended.status == 74
     told = "stepctl: error: cannot write to standard output: Bad file descriptor\n"
     assert ended.stderr == ("" if "2>&-" in closed else told)
