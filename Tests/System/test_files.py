@@ -539,12 +539,12 @@ def test_a_pipe_in_place_of_a_vehicle_file_is_told_and_not_waited_for(stepctl, t
     """While it is opened, signals are held back: nothing but a kill would end that."""
     os.mkfifo(tmp_path / "car.toml")
     for command in ("open", "locate", "status", "find"):
-        ended = stepctl(command, "--vehicle", tmp_path / "car.toml", patience=5)
+        ended = stepctl(command, "--vehicle", tmp_path / "car.toml")
         assert (ended.status, ended.stdout) == (74, "")
         assert ended.error == f"cannot read {tmp_path}/car.toml, which is not a regular file: Invalid argument"
     (tmp_path / "stepctl").mkdir()
     os.mkfifo(tmp_path / "stepctl/config.toml")
-    assert stepctl("status", XDG_CONFIG_HOME=str(tmp_path), patience=5).status == 74
+    assert stepctl("status", XDG_CONFIG_HOME=str(tmp_path)).status == 74
 
 
 def test_a_journal_that_is_none_or_too_large_is_told_and_ends_with_65(parked):

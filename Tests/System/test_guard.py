@@ -192,9 +192,17 @@ def test_it_listens_only_while_somebody_asks_and_tells_only_that_bridge_where_it
 def test_a_bridge_that_ends_or_freezes_in_an_approach_hides_nothing(guarded, fault):
     vehicle, bridge, rider = guarded()
     sees(rider, "clear")
-    meets(bridge, rider)
-    bridge.process.kill() if fault == "killed" else bridge.process.signal(signal.SIGSTOP)
-    held = rider.moves("open", "left", "--wait", "0")
+    for _ in range(10):
+        passing = meets(bridge, rider)
+        bridge.process.kill() if fault == "killed" else bridge.process.signal(signal.SIGSTOP)
+        held = rider.moves("open", "left", "--wait", "0")
+        if held.status == 5 or time.time() < passing["at"] + 3:
+            break
+        # On a busy machine the bicycle had passed before the rider's program asked.
+        bridge.starts() if fault == "killed" else bridge.process.signal(signal.SIGCONT)
+        bridge.scene.shows()
+        assert rider.moves("close", "left").status == 0
+        sees(rider, "clear")
     assert held.status == 5 and "(approaching)" in held.error
     opened = rider.moves("open", "left")
     assert opened.status == 0, opened

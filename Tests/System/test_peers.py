@@ -21,7 +21,9 @@ from vehicle import Vehicle
 
 
 def python(vehicle, program, *arguments) -> Running:
-    return vehicle.starts(f"python-{program.__name__}", sys.executable, Path(program.__file__), *arguments)
+    # A rider's program waits for a busy machine.
+    more = ("--timeout", "40") if program is client else ()
+    return vehicle.starts(f"python-{program.__name__}", sys.executable, Path(program.__file__), *arguments, *more)
 
 
 @pytest.mark.arm64

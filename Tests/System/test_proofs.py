@@ -26,7 +26,7 @@ def test_a_step_is_reserved_for_its_rider_and_not_moved_without_end(attack, vehi
 def by_python(rider, position, *arguments, step="left"):
     """client.py's own words: the position or the refusal."""
     program = Path(client.__file__)
-    options = ["--vehicle", rider.file, "--step", step, *map(str, arguments)]
+    options = ["--vehicle", rider.file, "--step", step, "--timeout", "40", *map(str, arguments)]
     ended = rider.vehicle.starts("python-client", sys.executable, program, position, *options).ends()
     return ended.json.get("position") or ended.json["refusal"]
 
