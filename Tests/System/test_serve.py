@@ -405,6 +405,7 @@ def test_a_publisher_that_floods_is_sent_away_and_delays_nobody(serve, authority
 
     def attack():
         with raw(bridge, authority, "publisher", "/publish/S2") as tls:
+            tls.settimeout(10)
             begin = time.monotonic()
             try:
                 tls.sendall(first)
@@ -446,8 +447,8 @@ def test_a_publisher_that_floods_is_sent_away_and_delays_nobody(serve, authority
         if frames < 100 + 2 * 50 * ended["after"] and ended["bytes"] < 20e6 + 2 * 10e6 * ended["after"]:
             pytest.skip(f"this machine is too busy to send a flood: {ended}")
     assert ended["sent away"], ended
-    # In frames that were published meanwhile. Who waited for the end of the flood would be more than a hundred behind.
-    assert len(behind) > published / 2 and sorted(behind)[len(behind) * 9 // 10] < 8, behind
+    # In frames that were published meanwhile. Who waited for the end of the flood would be behind by almost all of them.
+    assert len(behind) > published / 4 and sorted(behind)[len(behind) * 9 // 10] < max(8, published / 4), behind
     wait_until(lambda: counts(bridge)["refused"] == 1, "it is counted")
 
 
