@@ -48,7 +48,7 @@ def kernel():
 def run(folder: Path, command: str, *options: str) -> Seen:
     (folder / "scenario").write_text(SCENARIO)
     (folder / "car.toml").write_text(VEHICLE_FILE)
-    kernel = [rig.RUN, "--scn", folder / "scenario", "--keep", folder / "kept", *options]
+    kernel = [rig.RUN, "--timeout", "180", "--scn", folder / "scenario", "--keep", folder / "kept", *options]
     script = f"export HOME=/nonexistent STEPCTL_VEHICLE={folder}/car.toml PATH={BINARIES}:$PATH; {command}"
     ended = subprocess.run([*kernel, "--", "sh", "-c", script], capture_output=True, text=True)
     enabled = re.findall(r"cmd (?:2042|200c) params (\d\d)", (folder / "kept/ctl0.log").read_text())

@@ -179,5 +179,6 @@ def test_a_flood_of_notices_does_not_hold_up_a_rider(vehicle, alice, operator):
         for _ in range(500):
             connection.deliver(operator.topic, rubbish)
     assert alice.moves("open", "left").status == 0
+    vehicle.stepd.says("ignored a notice")
     lines = [line for line in vehicle.stepd.stderr.read_text().splitlines() if "ignored a notice" in line]
     assert 1 <= len(lines) <= 20

@@ -25,7 +25,7 @@ def test_a_broker_is_reached_by_name_and_by_address(new_vehicle, host):
     opened = vehicle.rider("alice").moves("open", "left")
     assert (opened.status, opened.stdout) == (0, "the left step is open\n")
     address = f"[{host}]" if ":" in host else host
-    assert f"stepd: connected to {address}:{vehicle.port}\n" in vehicle.stepd.stderr.read_text()
+    assert vehicle.stepd.says("connected to") == f"stepd: connected to {address}:{vehicle.port}"
     assert vehicle.motions == [("left", "close", "open")]
 
 

@@ -19,7 +19,6 @@ from programs import PATIENCE, wait_until
 from serving import Authority, connect, counts, location, masked, raw, run
 
 
-
 async def passed_on(publisher, client) -> dict:
     """The first frame that comes. A busy bridge may read a frame before the place, which another connection brings."""
     while True:
@@ -447,7 +446,7 @@ def test_a_publisher_that_floods_is_sent_away_and_delays_nobody(serve, authority
         if frames < 100 + 2 * 50 * ended["after"] and ended["bytes"] < 20e6 + 2 * 10e6 * ended["after"]:
             pytest.skip(f"this machine is too busy to send a flood: {ended}")
     assert ended["sent away"], ended
-    # In frames that were published meanwhile. Who waited for the end of the flood would be behind by almost all of them.
+    # In frames that were published meanwhile. Who waited for the end of the flood would be behind by almost all.
     assert len(behind) > published / 4 and sorted(behind)[len(behind) * 9 // 10] < max(8, published / 4), behind
     wait_until(lambda: counts(bridge)["refused"] == 1, "it is counted")
 

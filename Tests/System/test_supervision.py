@@ -93,7 +93,7 @@ def test_the_computer_is_started_anew_unless_stepd_turns_or_ends_in_order(parked
     """
     ended = subprocess.run(
         # A kernel that panics can be told from one that begins again.
-        [rig.RUN, "--scn", "none", "--kernel", "softdog.soft_panic=1", "--", "bash", "-c", script],
+        [rig.RUN, "--timeout", "180", "--scn", "none", "--kernel", "softdog.soft_panic=1", "--", "bash", "-c", script],
         capture_output=True,
         text=True,
     )
