@@ -4,6 +4,7 @@ import json
 import shutil
 import signal
 import stat
+import time
 
 import pytest
 
@@ -376,6 +377,7 @@ def test_an_access_list_that_somebody_cut_lets_events_through_after_an_update(pa
 def test_a_flood_of_refusals_is_a_line_and_a_number(vehicle, log):
     carol = vehicle.rider("carol", "--steps", "right")
     login = carol.peer
+    began = time.monotonic()
     with Connection(login, vehicle.status("left")) as connection:
         for count in range(20, 320, 20):
             # A broker keeps no more for a rider than 50 answers.
@@ -383,7 +385,8 @@ def test_a_flood_of_refusals_is_a_line_and_a_number(vehicle, log):
                 connection.publish(vehicle.set_position("left"), client.build(login, "left", "unknown").payload)
             wait_until(lambda: connection.messages.qsize() >= count, f"{count} answers")
     refused = [event for event in log.events() if event["kind"] == "refused"]
-    assert len(refused) == 1
+    # One a minute.
+    assert 1 <= len(refused) <= 1 + (time.monotonic() - began) // 60
     assert log.spool.stat().st_size < 5_000
 
 
