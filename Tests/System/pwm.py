@@ -5,10 +5,17 @@ What each was told, and when, is written by slow.c, which is loaded before stepd
 
 import itertools
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 MEMORY = Path("/dev/shm")
 FRAME = 20_000_000  # ns
+
+
+def in_memory(stack: ExitStack) -> Path:
+    """A folder for a chip. A busy disk may hold a writer up for longer than stepd lets a servo be silent; a real chip is
+    on no disk."""
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)))
 
 
 class Servos:
@@ -16,9 +23,7 @@ class Servos:
 
     def __init__(self, vehicle, library: Path):
         self.vehicle = vehicle
-        # A busy disk may hold a writer up for longer than stepd lets a servo be silent; a real chip is on no disk.
-        folder = tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
-        self.folder = Path(vehicle.stack.enter_context(folder))
+        self.folder = in_memory(vehicle.stack)
         (vehicle.folder / "pwm").symlink_to(self.folder)
         self.chip, self.log = vehicle.folder / "pwm/pwmchip0", self.folder / "writes"
         self.variables = {"LD_PRELOAD": library, "WRITES": self.log}

@@ -12,6 +12,7 @@ import client
 import stepproto as proto
 from peers import Witness
 from programs import HURRIED, STEPD, seconds_of_work, wait_until
+from pwm import in_memory
 
 SLOW_S = 10  # a motion that lasts long enough for something to happen to it
 
@@ -285,8 +286,9 @@ def test_what_the_broker_kept_moves_nothing(parked, content):
 def pwm(new_vehicle):
     """A vehicle whose servos are on a PWM chip of files, and that chip: `pwm0` is exported already, `pwm1` is not."""
     vehicle = new_vehicle("car", "--servo", "pwm")
+    (vehicle.folder / "pwm").symlink_to(in_memory(vehicle.stack))
     chip = vehicle.folder / "pwm/pwmchip0"
-    chip.mkdir(parents=True)
+    chip.mkdir()
     for name in ("export", "unexport"):
         (chip / name).touch()
     export(chip, 0)
