@@ -13,8 +13,8 @@ FRAME = 20_000_000  # ns
 
 
 def in_memory(stack: ExitStack) -> Path:
-    """A folder for a chip. A busy disk may hold a writer up for longer than stepd lets a servo be silent; a real chip is
-    on no disk."""
+    """A folder for a chip. A busy disk may hold a writer up for longer than stepd lets a servo be silent; a real chip
+    is on no disk."""
     return Path(stack.enter_context(tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)))
 
 
