@@ -82,7 +82,7 @@ def test_it_stops_five_seconds_after_the_last_place(serve, authority, hasty):
                     nothing_came = 0
                 except TimeoutError:
                     nothing_came += 1
-            assert len(ages) > 5 and 4 < ages[-1] < 5.1, ages
+            assert len(ages) > 5 and 3 < ages[-1] < 6, ages
             # And goes on with the next one.
             await client.send(location())
             await publisher.send(json.dumps(frame()))
