@@ -55,6 +55,7 @@ for name in chassis van; do
   sed -i 's/^travel_s = .*/travel_s = 1/' $name/stepd.toml
 done
 kill -HUP "$mosquitto"
+await broker.log 'Reloading config.'
 for name in chassis van; do
   start "stepd --config $name/stepd.toml 2>$name.log"
   await $name.log 'connected to'
@@ -110,7 +111,7 @@ for ((tries = 0; ; tries++)); do
   status=0
   HOME=$folder/$winner stepctl close --radio btsnoop:chassis.btsnoop >refused.log 2>&1 || status=$?
   if ((status == 5)); then break; fi
-  ((tries < 50)) || fail 'the access still counts'
+  ((tries < 300)) || fail 'the access still counts'
   sleep 0.1
 done
 printf '%s%s: $ stepctl close --radio btsnoop:chassis.btsnoop%s\n' "$dim" "$winner" "$plain"
