@@ -193,7 +193,7 @@ private final class PlayedVehicle: Sendable {
     link = try MQTTConnection(
       broker: setup.broker, subscriptions: setup.vehicle.steps.map { setup.topic.setPosition($0.id) },
       reconnecting: .never)
-    try #require(try link.next(until: .now + .seconds(10)) == .connected)
+    try #require(try link.next(until: .now + .seconds(60)) == .connected)
     say(.online)
     try DetachedThread.start { [link, weak self] in
       while let event = try? link.next(until: nil) {
