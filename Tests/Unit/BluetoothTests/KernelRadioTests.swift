@@ -37,7 +37,7 @@ struct KernelRadioTests {
     "setpriv --reuid=nobody --regid=nogroup --clear-groups --inh-caps=+net_raw --ambient-caps=+net_raw"
   private static let denial = """
     --pre "sed -i '/context=.default/,/policy>/s/allow/deny/' /etc/dbus-1/system.d/bluetooth.conf; \
-    dbus-send --system --dest=org.freedesktop.DBus / org.freedesktop.DBus.ReloadConfig; sleep 0.5"
+    dbus-send --system --print-reply --dest=org.freedesktop.DBus / org.freedesktop.DBus.ReloadConfig; sleep 0.5"
     """
 
   static let cases = [
@@ -96,7 +96,7 @@ struct KernelRadioTests {
       """
       cat >'\(folder.path)/scenario' <<'EOF'
       \(`case`.scenario)EOF
-      '\(Rig.path)/run.sh' --keep '\(folder.path)/kept' \(scenario) \(`case`.options) -- \(`case`.prefix) \
+      '\(Rig.path)/run.sh' --timeout 300 --keep '\(folder.path)/kept' \(scenario) \(`case`.options) -- \(`case`.prefix) \
         env STEPCTL_IN_RIG=1 STEPCTL_DEED='\(words.last ?? "")' '\(CommandLine.arguments[0])' \
         --testing-library swift-testing --filter 'KernelRadioCases.\(words[0])\\(' 2>&1
       """)
