@@ -11,7 +11,8 @@ PATH=$bin:$fleetbin:$PATH
 # shellcheck source-path=SCRIPTDIR source=../../../Tests/Demo/stage.sh
 source "$here/../../../Tests/Demo/stage.sh"
 unset XDG_CONFIG_HOME
-export STEPFLEET_DIR=$folder/fleet
+# A busy machine takes longer, and nothing here waits for it to pass.
+export STEPFLEET_DIR=$folder/fleet STEPCTL_TIMEOUT=40
 
 # rider NAME STATUS COMMAND: the same, in a home of the rider's own.
 rider() {
