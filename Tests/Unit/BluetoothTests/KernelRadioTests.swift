@@ -38,7 +38,7 @@ struct KernelRadioTests {
     "setpriv --reuid=nobody --regid=nogroup --clear-groups --inh-caps=+net_raw --ambient-caps=+net_raw"
   private static let denial = """
     --pre "sed -i '/context=.default/,/policy>/s/allow/deny/' /etc/dbus-1/system.d/bluetooth.conf; \
-    dbus-send --system --dest=org.freedesktop.DBus / org.freedesktop.DBus.ReloadConfig; sleep 0.5"
+    dbus-send --system --print-reply --dest=org.freedesktop.DBus / org.freedesktop.DBus.ReloadConfig; sleep 0.5"
     """
 
   static let cases = [
@@ -113,7 +113,7 @@ extension KernelRadioTests.Case {
       """
       cat >'\(folder.path)/scenario' <<'EOF'
       \(scenario)EOF
-      '\(Rig.path)/run.sh' --keep '\(folder.path)/kept' \(scenarioOption) \(options) -- \(prefix) \
+      '\(Rig.path)/run.sh' --timeout 300 --keep '\(folder.path)/kept' \(scenarioOption) \(options) -- \(prefix) \
         env STEPCTL_IN_RIG=1 STEPCTL_DEED='\(words.last ?? "")' '\(CommandLine.arguments[0])' \
         --testing-library swift-testing --filter 'KernelRadioCases.\(words[0])\\(' 2>&1
       """)
