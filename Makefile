@@ -53,7 +53,7 @@ release: ## build the programs for use: .build/release/stepctl and stepd (also `
 test-arm64: ## run Debian 12's programs for arm64 on an amd64 machine, and module tests: by qemu-user
 	Tests/prepare.sh test-arm64
 	@$(MAKE) --no-print-directory arm64 SUITES=bookworm
-	STEPCTL_STRICT=1 swift build --quiet # as make test does
+	Tests/build.sh --quiet
 	Tests/Arm64/run.sh
 
 # The Debian releases that `make arm64` builds for.

@@ -4,7 +4,6 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
-# Warnings are errors here, and only here: someone who builds with a newer compiler is not punished for it.
 export STEPCTL_STRICT=1 PYTHONDONTWRITEBYTECODE=1
 results=$PWD/.build/test-results
 rm -rf "$results"
@@ -75,7 +74,7 @@ if [[ ${1-} == modules ]]; then
 else
   check 'model of the protocol' Tests/Model/check.py
 fi
-if check 'build' swift build --build-tests "${quiet[@]}"; then
+if check 'build' Tests/build.sh --build-tests "${quiet[@]}"; then
   STEPCTL_PYTHON=$PWD/.build/venv/bin/python
   STEPCTL_BIN_DIR=$(swift build --show-bin-path)
   export STEPCTL_BIN_DIR STEPCTL_PYTHON

@@ -10,7 +10,7 @@ suites=${SUITES-'(SystemIO|MQTT|Bluetooth|StepDaemon|NFC|CodeReading|Encoding|St
 # Leaks are left out: what the runtime keeps until the end is none.
 # The kernel of the rig lies where the sanitizer wants its own memory.
 export SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=detect_leaks=0 STEPCTL_RIG=no
-swift build --quiet --build-tests --sanitize=address --scratch-path .build/asan
+Tests/build.sh --quiet --build-tests --sanitize=address --scratch-path .build/asan
 log=.build/asan/test.log
 if ! swift test --skip-build --disable-xctest --sanitize=address --scratch-path .build/asan --filter "$suites" \
   >"$log" 2>&1; then

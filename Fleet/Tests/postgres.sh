@@ -22,7 +22,7 @@ start)
   if ((EUID == 0)); then chown postgres "$folder"; fi
   "${as[@]}" "$bin/initdb" --auth=trust --username=stepfleet --encoding=UTF8 --locale=C -D "$folder/data" >/dev/null
   # The socket's folder is the only way in. As durable as it is made for.
-  "${as[@]}" "$bin/pg_ctl" -D "$folder/data" -l "$folder/log" -w -o "-k $folder -c listen_addresses='' -c max_connections=500" \
+  "${as[@]}" "$bin/pg_ctl" -D "$folder/data" -l "$folder/log" -w -t 200 -o "-k $folder -c listen_addresses='' -c max_connections=500" \
     start >/dev/null
   url postgres
   ;;

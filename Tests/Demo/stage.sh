@@ -55,7 +55,7 @@ start() {
 # await FILE TEXT [COUNT]: until so many lines of the file have the text in them.
 await() {
   local tries lines
-  for ((tries = 0; tries < 200; tries++)); do
+  for ((tries = 0; tries < 1200; tries++)); do
     lines=$(grep -cF -- "$2" "$1" 2>/dev/null || true)
     if ((${lines:-0} >= ${3:-1})); then return; fi
     sleep 0.05
@@ -63,6 +63,18 @@ await() {
   fail "there is no \"$2\" in $1"
 }
 
+# A port below those that the kernel gives to outgoing connections, one of which could take it before we do.
 free_port() {
-  python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])'
+  python3 - <<'EOF'
+import random, socket
+
+while True:
+    port = random.randrange(20_000, 32_000)
+    try:
+        socket.socket().bind(("", port))
+    except OSError:
+        continue
+    print(port)
+    break
+EOF
 }

@@ -2,7 +2,7 @@
 """A rider's device that speaks to a vehicle without a network, on Google's Bumble: section 2.2 of the page.
 
     link.py TRANSPORT --vehicle riders/NAME/vehicle.toml open|close|unknown|stop --step left [--times N]
-    link.py TRANSPORT --vehicle riders/NAME/vehicle.toml hold|silent|trickle|junk|replay|connect --step left [--seconds N]
+    link.py TRANSPORT --vehicle riders/NAME/vehicle.toml hold|silent|trickle|junk|replay|connect --step left [--times N] [--seconds N]
     link.py TRANSPORT --vehicle riders/NAME/vehicle.toml serve --folder VEHICLE [--seconds N]
 
 Prints one JSON object a line. The third form is a vehicle, and the second is a stranger's:
@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import math
 import os
 import random
 import time
@@ -29,6 +30,12 @@ from bumble.transport import open_transport
 import client
 import stepproto as proto
 from controller import Controller
+
+
+# A machine that tests share with others may take its time, in seconds.
+PATIENCE_S = 60
+# A stranger tries something else after that.
+STRANGERS_S = 5
 
 
 class Link:
@@ -57,7 +64,7 @@ class Link:
         for start in range(0, len(data), proto.MAX_SDU_BYTES):
             self.channel.write(data[start : start + proto.MAX_SDU_BYTES])
 
-    async def answers(self, vehicle: client.Vehicle, command: proto.Command, timeout: float = 10):
+    async def answers(self, vehicle: client.Vehicle, command: proto.Command, timeout: float = PATIENCE_S):
         """The checked statements that answer a command, which is sent first."""
         key = command.payload.export(b"stepctl answer", 32)
         step = command.claims["step"]
@@ -91,7 +98,7 @@ async def powered(transport, address: str, own: str) -> Device:
     return device
 
 
-async def find(device: Device, vehicle: client.Vehicle, seconds: float = 10) -> Address:
+async def find(device: Device, vehicle: client.Vehicle, seconds: float = PATIENCE_S) -> Address:
     names = {proto.link_name(vehicle.encryption_key, time.time() + shift).bytes[::-1] for shift in (-900, 0, 900)}
     found = asyncio.get_running_loop().create_future()
 
@@ -110,15 +117,15 @@ async def find(device: Device, vehicle: client.Vehicle, seconds: float = 10) -> 
         device.remove_listener("advertisement", hear)
 
 
-async def connect(device: Device, address: Address, own: str = "static") -> Connection:
+async def connect(device: Device, address: Address, own: str = "static", seconds: float = PATIENCE_S) -> Connection:
     kind = OwnAddressType.PUBLIC if own == "public" else OwnAddressType.RANDOM
-    return await asyncio.wait_for(device.connect(address, own_address_type=kind), 5)
+    return await asyncio.wait_for(device.connect(address, own_address_type=kind), seconds)
 
 
-async def link(device: Device, address: Address, own: str = "static") -> Link:
-    connection = await connect(device, address, own)
+async def link(device: Device, address: Address, own: str = "static", seconds: float = PATIENCE_S) -> Link:
+    connection = await connect(device, address, own, seconds)
     spec = l2cap.LeCreditBasedChannelSpec(psm=proto.LINK_PSM, mtu=proto.MAX_SDU_BYTES, mps=247, max_credits=64)
-    session = Link(connection, await asyncio.wait_for(connection.create_l2cap_channel(spec), 5))
+    session = Link(connection, await asyncio.wait_for(connection.create_l2cap_channel(spec), seconds))
     with contextlib.suppress(Exception):
         # A turn every 15 ms, if the vehicle's controller likes that.
         await asyncio.wait_for(connection.update_parameters(15, 15, 0, 1000), 1)
@@ -207,7 +214,7 @@ def tell(**members):
 
 
 async def ride(device: Device, vehicle: client.Vehicle, arguments):
-    for _ in range(arguments.times):
+    for _ in range(arguments.times or 1):
         began = time.monotonic()
         address = await find(device, vehicle)
         found = time.monotonic()
@@ -235,25 +242,28 @@ async def ride(device: Device, vehicle: client.Vehicle, arguments):
 
 async def trouble(device: Device, vehicle: client.Vehicle, arguments):
     end = time.monotonic() + arguments.seconds
+    most = arguments.times or math.inf
     links, heard, whole = 0, 0, []
-    while time.monotonic() < end:
+    while time.monotonic() < end and len(whole) < most:
         try:
             address = await find(device, vehicle, 3)
             began = time.monotonic()
             if arguments.what == "connect":
-                while time.monotonic() < end and links < arguments.times:
-                    connection = await connect(device, address)
+                while time.monotonic() < end and links < most:
+                    connection = await connect(device, address, seconds=STRANGERS_S)
                     links += 1
                     await connection.disconnect()
                 break
             if arguments.what == "hold":
-                connection, gone = await connect(device, address), asyncio.Event()
+                connection, gone = await connect(device, address, seconds=STRANGERS_S), asyncio.Event()
                 connection.on("disconnection", lambda _, gone=gone: gone.set())
                 links += 1
+                tell(linked=links)
                 await asyncio.wait_for(gone.wait(), arguments.seconds)
             else:
-                session = await link(device, address)
+                session = await link(device, address, seconds=STRANGERS_S)
                 links += 1
+                tell(linked=links)
                 await annoy(session, vehicle, arguments)
                 heard += session.count
                 await session.close()
@@ -346,7 +356,7 @@ async def main():
     parser.add_argument("--step", default="left")
     parser.add_argument("--address", default="C0:DE:C0:DE:00:01")
     parser.add_argument("--own", choices=("static", "public", "resolvable"), default="static", help="a rider's address")
-    parser.add_argument("--times", type=int, default=1, help="how often to ride; the most connections of `connect`")
+    parser.add_argument("--times", type=int, help="how often to ride (default: 1), or how many links a stranger has")
     parser.add_argument("--notice", help="the operator's, which is handed over; then everything is asked once more")
     parser.add_argument("--stay", type=int, default=0, help="asks so often again on each link, with times")
     parser.add_argument("--stopped", action="store_true", help="ends the motion on its way, with the time")

@@ -41,7 +41,7 @@ package struct Port: ~Copyable {
 
   /// Waits until somebody listens there.
   package static func waitForListener(_ number: UInt16) throws {
-    let deadline = Instant.now + .seconds(30)
+    let deadline = Instant.now + .seconds(60)
     while (try? connect(to: number)) == nil {
       guard .now < deadline else { throw Subprocess.Missing(description: "nobody listens on \(number)") }
       usleep(5000)

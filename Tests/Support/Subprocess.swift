@@ -54,7 +54,7 @@ package final class Subprocess {
   package var printed: String { output + errors }
 
   /// Waits until something is printed, and says whether it was before the end or the deadline.
-  package func waits(for text: String, seconds: Int = 20) -> Bool {
+  package func waits(for text: String, seconds: Int = 60) -> Bool {
     let deadline = Instant.now + .seconds(seconds)
     while !printed.contains(text) {
       guard Instant.now < deadline, !hasEnded(WNOHANG) else { return printed.contains(text) }

@@ -13,8 +13,11 @@ import time
 import pytest
 
 import captures
+import client
+import stepproto as proto
 from adapters_nearby import Air
 from captures import AWAY, HERE
+from peers import Witness
 from programs import NOBODY, STEPD, wait_until
 from rig import in_rig
 from vehicle import Vehicle
@@ -69,11 +72,11 @@ def scan(stepctl, air, tmp_path):
     return run
 
 
-def minor(vehicle: Vehicle, step: str, when: float) -> int:
+def minor(vehicle: Vehicle, step: str, when: float, period_s: int = PERIOD_S) -> int:
     """What PROTOCOL.md has a step send at a time."""
     key = json.loads((vehicle.folder / f"keys/{step}.beacon").read_bytes())["k"]
     secret = base64.urlsafe_b64decode(key + "=")
-    message = b"stepctl beacon minor\0" + step.encode() + b"\0" + (int(when) // PERIOD_S).to_bytes(8, "big")
+    message = b"stepctl beacon minor\0" + step.encode() + b"\0" + (int(when) // period_s).to_bytes(8, "big")
     return int.from_bytes(hmac.digest(secret, message, hashlib.sha256)[:2], "big")
 
 
@@ -167,20 +170,22 @@ def test_a_lost_adapter_is_told_once_and_taken_up_again(beaming, air):
 
 
 def test_a_controller_that_does_not_answer_holds_up_no_motion(new_beaming, air):
-    vehicle = new_beaming(period=RIDERS_PERIOD_S)
-    vehicle.edit("stepd.toml", travel_s=RIDERS_PERIOD_S + 0.5, limit_s=30)
+    """stepd waits five seconds for an answer. The next period begins, and the motion ends, well within them."""
+    vehicle = new_beaming(period=1)
+    vehicle.edit("stepd.toml", travel_s=3.0, limit_s=30)
     air.starts(**AT_LEFT)
     vehicle.starts_all()
     on_the_air(vehicle)
-    alice = vehicle.rider("alice")
-    opening = alice.starts("open", "--side", "left", "--radio", air.radio("rider"))
-    vehicle.wait_for_motions(("left", "close", "open"))
-    air.process.signal(signal.SIGSTOP)
-    vehicle.stepd.says("left: is open")
-    # It still waited for answers to the next period's frames, and gives up after five seconds.
-    assert "off the air" not in vehicle.stepd.stderr.read_text().partition("left: is open")[0]
-    assert opening.ends().status == 0
-    vehicle.stepd.says("left: off the air")
+    with Witness(vehicle, vehicle.rider("alice").peer) as witness:
+        statement = witness.ask("left")
+        proof = proto.beacon_proof(1, statement["clock"], minor=minor(vehicle, "left", time.time(), period_s=1))
+        command = client.build(witness.login, "left", "open", proto.permission(statement, proof))
+        witness.exchange("left", command.payload, first_only=True)
+        vehicle.wait_for_motions(("left", "close", "open"))
+        air.process.signal(signal.SIGSTOP)
+        vehicle.stepd.says("left: off the air")
+    said = vehicle.stepd.stderr.read_text()
+    assert "left: is open" in said.partition("left: off the air")[0], said
     air.process.signal(signal.SIGCONT)
 
 

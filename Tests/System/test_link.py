@@ -18,6 +18,9 @@ from vehicle import Vehicle
 
 pytestmark = in_rig
 
+# A motion that lasts until a test has done what it does meanwhile, on a busy machine too.
+SLOW_S = 12.0
+
 
 @pytest.fixture
 def car(new_vehicle) -> Vehicle:
@@ -54,17 +57,15 @@ def test_a_rider_of_another_make_opens_without_a_broker(linked, air):
 # --- Strangers ---
 
 
-@pytest.mark.parametrize(
-    "what, longest", [("hold", 5.5), ("silent", 4.5), ("trickle", 4.5), ("junk", 4.5)], ids=lambda value: str(value)
-)
-def test_a_stranger_hears_nothing_and_holds_nothing_for_long(linked, air, what, longest):
+@pytest.mark.parametrize("what", ["hold", "silent", "trickle", "junk"])
+def test_a_stranger_hears_nothing_and_holds_nothing_for_long(linked, air, what):
+    """The stranger ends no link: it has two because the vehicle ended the first, and stops when that ended the second."""
     alice = linked.rider("alice")
-    stranger = air.peer(0, alice, what, "--seconds", 9)
+    stranger = air.peer(0, alice, what, "--times", 2, "--seconds", 600)
     told = says(air.peer(1, alice, "unknown", "--times", 5))
     assert [answer["phase"] for answer in told] == ["idle"] * 5
     (*_, end) = says(stranger)
-    assert end["links"] >= 2 and end["heard"] == 0, end
-    assert max(end["seconds"]) < longest, end
+    assert len(end["seconds"]) == 2 and end["heard"] == 0, end
     assert linked.is_unmoved()
 
 
@@ -73,7 +74,7 @@ def test_a_recording_moves_nothing_and_is_told_nothing(linked, air, tmp_path):
     recording = tmp_path / "recording"
     says(air.peer(0, alice, "open", "--bytes", recording))
     assert recording.stat().st_size > 5000, "a question and a command"
-    (*_, end) = says(air.peer(1, alice, "replay", "--bytes", recording, "--seconds", 12))
+    (*_, end) = says(air.peer(1, alice, "replay", "--bytes", recording, "--times", 2, "--seconds", 600))
     assert end["links"] >= 1 and end["heard"] == 0, end
     assert linked.motions == [("left", "close", "open")]
     # Nor by a stranger who holds on to it while a rider comes.
@@ -84,13 +85,11 @@ def test_a_recording_moves_nothing_and_is_told_nothing(linked, air, tmp_path):
 @pytest.mark.parametrize("air", [5], indirect=True)
 def test_silent_strangers_in_all_places_keep_no_rider_out(linked, air):
     alice = linked.rider("alice")
-    strangers = [air.peer(number, alice, "silent", "--seconds", 25) for number in range(1, 5)]
-    for stranger in strangers:
-        assert stranger.lives
+    strangers = [air.peer(number, alice, "silent", "--seconds", 600) for number in range(1, 5)]
     told = says(air.peer(0, alice, "unknown", "--times", 6))
     assert len(told) == 6
-    seconds = sorted(sum(answer["seconds"].values()) for answer in told)
-    assert seconds[-2] < 5, seconds
+    for stranger in strangers:
+        assert stranger.lives and '"linked"' in stranger.stdout.read_text(), "the rider came in among them"
 
 
 def test_the_same_bytes_by_both_ways_move_once(car, air):
@@ -165,7 +164,7 @@ def test_stepctl_opens_asks_stops_and_closes_without_a_broker(linked, air, alice
 
 
 def test_a_motion_is_stopped_by_bluetooth(linked, air, alice):
-    linked.edit("stepd.toml", travel_s=4.0)
+    linked.edit("stepd.toml", travel_s=SLOW_S, limit_s=2 * SLOW_S)
     linked.stepd.close()
     starts(linked)
     opening = alice.starts_to_move("open", "left", "--via", "hci1")
@@ -209,7 +208,7 @@ def test_a_vehicle_of_another_make_is_found_asked_and_believed(car, air, tmp_pat
 
 
 def test_walking_out_of_reach_ends_with_a_doubt_and_not_with_a_guess(linked, air, alice):
-    linked.edit("stepd.toml", travel_s=4.0)
+    linked.edit("stepd.toml", travel_s=SLOW_S, limit_s=2 * SLOW_S)
     linked.stepd.close()
     starts(linked)
     opening = alice.starts_to_move("open", "left", "--via", "hci1")
@@ -258,8 +257,7 @@ def test_a_vehicle_that_was_restarted_is_linked_again(beaming, parked):
     beaming.stepd.kill()
     starts(beaming)
     closed = alice.types("close", "--radio", "hci1")
-    # Mostly it takes as long as before; a second or third attempt is no fault.
-    assert closed.status == 0 and closed.seconds < 6 * opened.seconds, (opened, closed)
+    assert closed.status == 0, closed
 
 
 def test_the_doctor_examines_the_link_on_both_sides(beaming, parked):
@@ -307,7 +305,7 @@ def test_a_silent_network_is_not_waited_for(car, air):
 def test_the_broker_dies_after_the_command_and_the_link_says_what_became_of_it(beaming, tmp_path):
     air = Air(beaming, tmp_path)
     air.does("rssi", 0, 1, -50)
-    beaming.edit("stepd.toml", travel_s=4.0)
+    beaming.edit("stepd.toml", travel_s=SLOW_S, limit_s=2 * SLOW_S)
     beaming.starts_broker()
     beaming.starts_stepd().says("can be found by Bluetooth")
     opening = beaming.rider("alice").starts("open", "--radio", "hci1", "-v")

@@ -97,7 +97,7 @@ def test_it_stops_five_seconds_after_the_last_place(serve, authority, hasty):
                     nothing_came += 1
             # A busy machine publishes seldom, and may hold the bridge up before it writes its stamp.
             pause = 2 * max(after - before for before, after in itertools.pairwise(published))
-            assert len(ages) > 2 and 4.5 - pause < ages[-1] < 5.5, (ages, pause)
+            assert len(ages) > 2 and 4.5 - pause < ages[-1] < 6, (ages, pause)
             # And goes on with the next one.
             await client.send(location())
             await passed_on(publisher, client)

@@ -264,7 +264,7 @@ import Testing
     defer { line.close() }
     line.subscribe(to: "fleet/bus/notice")
     line.publish("notice", to: "fleet/bus/notice")
-    for _ in 0..<100 {
+    for _ in 0..<600 {
       for case .ended(let error) in try await line.wait(for: .milliseconds(100)).events {
         return #expect("\(error)".contains("localhost:1"))
       }

@@ -51,7 +51,7 @@ final class Bench: Sendable {
 
   /// The next message to that address, after those that were there.
   func message(to address: String, after count: Int = 0) async throws -> Mail {
-    for _ in 0..<2000 {
+    for _ in 0..<12_000 {
       let messages = mail.all.filter { $0.to.description == address }
       if messages.count > count { return messages[count] }
       try await Task.sleep(for: .milliseconds(5))

@@ -5,7 +5,8 @@ from datetime import datetime, timedelta, timezone
 
 import requests
 
-PATIENCE = 60
+# All of a crowd wait for the last one, and each of them works on the same two cores.
+PATIENCE = 240
 
 
 def moment(hours: float) -> str:

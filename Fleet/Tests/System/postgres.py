@@ -21,7 +21,7 @@ class Cluster:
         if os.geteuid() == 0:
             for parent in list(folder.parents)[:-2]:
                 parent.chmod(parent.stat().st_mode | 0o011)
-        started = subprocess.run([SCRIPT, "start", folder], capture_output=True, text=True, timeout=60)
+        started = subprocess.run([SCRIPT, "start", folder], capture_output=True, text=True, timeout=240)
         if started.returncode:
             self.problem = started.stderr.strip().splitlines()[-1]
 
@@ -33,13 +33,13 @@ class Cluster:
         name = f"fleet_{uuid.uuid4().hex}"
         arguments = [name] + ([template.partition("?")[0].rpartition("/")[2]] if template else [])
         made = subprocess.run(
-            [SCRIPT, "database", self.folder, *arguments], capture_output=True, text=True, timeout=60)
+            [SCRIPT, "database", self.folder, *arguments], capture_output=True, text=True, timeout=240)
         assert made.returncode == 0, made.stderr
         return made.stdout.strip()
 
     def close(self):
         if self.is_own and not self.problem:
-            subprocess.run([SCRIPT, "stop", self.folder], capture_output=True, timeout=60)
+            subprocess.run([SCRIPT, "stop", self.folder], capture_output=True, timeout=240)
 
 
 def sql(url: str, statement: str) -> list[str]:

@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import postgres
-from programs import wait_until
+from programs import PATIENCE, wait_until
 from vehicle import free_port
 
 BINARIES = Path(os.environ.get("STEPFLEET_BIN_DIR", Path(__file__).parents[2] / ".build/debug")).absolute()
@@ -77,7 +77,8 @@ class Server:
         """A command of an operator, for this server."""
         environment = os.environ | ({"STEPFLEET_DIR": str(self.folder)} if everywhere else {})
         return subprocess.run(
-            [STEPFLEET, *map(str, arguments)], capture_output=True, text=True, timeout=60, env=environment, input=input)
+            [STEPFLEET, *map(str, arguments)], capture_output=True, text=True, timeout=2 * PATIENCE, env=environment,
+            input=input)
 
     def starts(self, *arguments) -> "Server":
         self.process = self._started(self.folder, *arguments)
@@ -93,7 +94,7 @@ class Server:
 
     def stops(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(20)
+        return self.process.wait(PATIENCE)
 
     def kill(self):
         self.process.kill()
@@ -115,7 +116,7 @@ class Server:
 
     def metrics(self) -> str:
         """What the operator reads for Prometheus."""
-        connection = http.client.HTTPConnection("admin", timeout=30)
+        connection = http.client.HTTPConnection("admin", timeout=PATIENCE)
         with closing(socket.socket(socket.AF_UNIX)) as connection.sock:
             connection.sock.connect(str(self.folder / "run/admin.sock"))
             connection.request("GET", "/metrics")
@@ -142,7 +143,7 @@ class Server:
 
     def sql(self, statement: str, *values) -> list:
         """What another program reads of the database, or does to it."""
-        with sqlite3.connect(self.folder / "data/fleet.sqlite", timeout=10) as database:
+        with sqlite3.connect(self.folder / "data/fleet.sqlite", timeout=PATIENCE) as database:
             return database.execute(statement, values).fetchall()
 
 
@@ -183,8 +184,13 @@ class Broker:
         wait_until(lambda: "running" in self.logfile.read_text(), "the broker runs")
 
     def reads_access_again(self):
+        def readings() -> int:
+            return self.logfile.read_text().count("Reloading config.")
+
+        # It says so, and serves nobody until it has read all.
+        before = readings()
         self.process.send_signal(signal.SIGHUP)
-        time.sleep(0.1)
+        wait_until(lambda: readings() > before, "the broker reads its access list again")
 
     def close(self):
         self.process.kill()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from programs import wait_until
+from programs import PATIENCE, wait_until
 from server import STEPFLEET, Server
 from vehicle import free_port
 
@@ -53,7 +53,7 @@ def connected(server, stack: ExitStack, address="127.0.0.1") -> ssl.SSLSocket:
     # The kernel keeps little for it.
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     raw.bind((address, 0))
-    raw.settimeout(20)
+    raw.settimeout(PATIENCE)
     stack.callback(raw.close)
     raw.connect(("127.0.0.1", server.port))
     stream = ssl.create_default_context(cafile=server.verify).wrap_socket(raw, server_hostname="localhost")
@@ -81,13 +81,16 @@ def test_answers_wait_for_clients_that_read_nothing_and_who_reads_gets_all(crowd
         # The first handshakes load what stays.
         connected(crowded, stack).sendall(ASK)
         before = memory(crowded)
-        streams = ask_and_read_nothing(crowded, stack, 30)
+        ask_and_read_nothing(crowded, stack, 30)
         # Somebody else is served meanwhile.
         for _ in range(20):
-            assert requests.get(crowded.url + "/healthz", verify=crowded.verify, timeout=20).status_code == 200
+            assert requests.get(crowded.url + "/healthz", verify=crowded.verify, timeout=PATIENCE).status_code == 200
         assert memory(crowded) - before < 30 * CONNECTION
-        streams[0].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        assert received(streams[0]).count(b"HTTP/1.1 200 OK") == 201
+        # Of the others the first ones may be ended soon, on a busy machine: see the next test.
+        (reader,) = ask_and_read_nothing(crowded, stack, 1)
+        assert requests.get(crowded.url + "/healthz", verify=crowded.verify, timeout=PATIENCE).status_code == 200
+        reader.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert received(reader).count(b"HTTP/1.1 200 OK") == 201
 
 
 def test_who_reads_nothing_is_ended_and_costs_nothing_afterwards(crowded):
@@ -95,7 +98,7 @@ def test_who_reads_nothing_is_ended_and_costs_nothing_afterwards(crowded):
     with ExitStack() as stack:
         ask_and_read_nothing(crowded, stack, 10)
         before = sockets(crowded)
-        wait_until(lambda: sockets(crowded) <= before - 10, "the connections are ended", patience=110)
+        wait_until(lambda: sockets(crowded) <= before - 10, "the connections are ended", patience=240)
 
 
 def test_connections_are_limited_for_each_address_and_in_all(crowded):
@@ -143,8 +146,9 @@ def test_a_server_ends_in_time_whatever_its_clients_do(crowded):
         own.connect(str(crowded.folder / "run/admin.sock"))
         own.sendall(b"POST /vehicles" + half)
         crowded.process.send_signal(signal.SIGTERM)
-        # 10 s, and as long again for a busy machine. Before, systemd had to kill it after 150 s.
-        assert crowded.process.wait(20) == 0
+        # It takes 9 s at most; the rest is for a busy machine. Before, systemd had to kill it after 150 s. Clients that
+        # read nothing would be ended after half a minute: it does not wait for that.
+        assert crowded.process.wait(29) == 0
         assert '"stopped' in crowded.log()
 
 
@@ -187,7 +191,7 @@ def test_the_metrics_are_the_operators(tmp_path):
         # Nothing else is there, and nobody else than this computer reaches it.
         assert requests.get(f"http://127.0.0.1:{port}/vehicles").status_code == 404
         with pytest.raises(OSError):
-            socket.create_connection(("::1", port), timeout=5)
+            socket.create_connection(("::1", port), timeout=PATIENCE)
 
 
 def test_a_port_for_metrics_that_another_program_has_is_said(tmp_path):
@@ -195,7 +199,8 @@ def test_a_port_for_metrics_that_another_program_has_is_said(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         ended = subprocess.run(
-            [STEPFLEET, "serve", server.folder, "--metrics-port", str(port)], capture_output=True, text=True, timeout=30)
+            [STEPFLEET, "serve", server.folder, "--metrics-port", str(port)], capture_output=True, text=True,
+            timeout=PATIENCE)
     assert (ended.returncode, ended.stderr.splitlines()) == (69, [
         f"stepfleet: error: cannot listen at 127.0.0.1:{port}: Address already in use",
         "hint: another program has this port; --metrics-port takes another one"])
@@ -224,4 +229,5 @@ def test_memory_is_given_back(crowded):
         ask_and_read_nothing(crowded, stack, 250)
         held = memory(crowded)
         assert held - before < 250 * CONNECTION
-    wait_until(lambda: memory(crowded) - before < max((held - before) / 3, 8 << 20), "memory is given back", patience=110)
+    enough = max((held - before) / 3, 8 << 20)
+    wait_until(lambda: memory(crowded) - before < enough, "memory is given back", patience=240)

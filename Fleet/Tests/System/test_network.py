@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from networks import NETWORKS, Network, needs_namespaces
-from programs import STEPD, Stepctl, Transcript, wait_until
+from programs import PATIENCE, STEPD, Stepctl, Transcript, wait_until
 from server import STEPFLEET, Server
 from vehicle import keep_user
 
@@ -24,7 +24,7 @@ def starts(stack: ExitStack, network: Network, log: Path, *command) -> subproces
 
     def end():
         process.terminate()
-        process.wait(30)
+        process.wait(PATIENCE)
 
     stack.callback(end)
     return process
@@ -47,7 +47,7 @@ def test_a_server_serves_on_a_computer_with(network, folder, tmp_path):
             host = f"[{address}]" if ":" in address else address
             reached = subprocess.run(
                 [*network.prefix, "openssl", "s_client", "-brief", "-connect", f"{host}:8443"], input="",
-                capture_output=True, text=True, timeout=30)
+                capture_output=True, text=True, timeout=PATIENCE)
             assert "CONNECTION ESTABLISHED" in reached.stderr, reached
 
 
@@ -76,7 +76,7 @@ def test_a_port_that_another_program_has_is_said_in_one_line(folder):
     with socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True) as other:
         port = other.getsockname()[1]
         ended = subprocess.run(
-            [STEPFLEET, "serve", folder, "--port", str(port)], capture_output=True, text=True, timeout=30)
+            [STEPFLEET, "serve", folder, "--port", str(port)], capture_output=True, text=True, timeout=PATIENCE)
     assert ended.returncode == 69
     assert ended.stderr.splitlines() == [
         f"stepfleet: error: cannot listen at [::]:{port}: Address already in use",
@@ -88,6 +88,6 @@ def test_a_port_of_roots_is_said_to_others(folder):
         pytest.skip("here everybody may have port 443")
     ended = subprocess.run(
         ["setpriv", "--bounding-set=-net_bind_service", STEPFLEET, "serve", folder, "--port", "443"],
-        capture_output=True, text=True, timeout=30)
+        capture_output=True, text=True, timeout=PATIENCE)
     assert (ended.returncode, ended.stderr.splitlines()[0]) == (
         77, "stepfleet: error: cannot listen at [::]:443: Permission denied")

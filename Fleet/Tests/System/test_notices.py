@@ -15,7 +15,7 @@ import pytest
 import postgres
 import stepproto as proto
 from crowd import moment
-from programs import Stepctl, Transcript, wait_until
+from programs import PATIENCE, Stepctl, Transcript, wait_until
 from server import Broker, Server
 from test_bookings import Device
 
@@ -39,13 +39,13 @@ class Kept:
     def now(self, count: int = VEHICLES) -> dict:
         """By the vehicle."""
         lines = subprocess.run(
-            [*self.command, "-C", str(count), "-W", "20"], capture_output=True, text=True).stdout.split()
+            [*self.command, "-C", str(count), "-W", f"{PATIENCE:.0f}"], capture_output=True, text=True).stdout.split()
         return {notice["vehicle"]: notice for notice in map(claims, lines)}
 
 
 def revoke(path: Path, booking: str) -> int:
     """Asks one of the servers, by its socket. Returns the number of tokens that it says are revoked."""
-    connection = http.client.HTTPConnection("admin", timeout=30)
+    connection = http.client.HTTPConnection("admin", timeout=PATIENCE)
     with closing(socket.socket(socket.AF_UNIX)) as connection.sock:
         connection.sock.connect(str(path))
         body = json.dumps({"booking": booking})
@@ -87,7 +87,7 @@ def test_two_servers_lose_no_revocation_and_leave_no_old_notice(cluster, new_rid
         def access(rider, request, url, booking) -> str:
             path = f"/v1/bookings/{booking}/access"
             headers = {"Authorization": f"DPoP {rider.access}", "DPoP": rider.proof("POST", path, rider.access)}
-            answer = rider.session.post(url + path, json={"request": request}, headers=headers, timeout=30)
+            answer = rider.session.post(url + path, json={"request": request}, headers=headers, timeout=PATIENCE)
             assert answer.status_code == 200, answer.text
             return claims(json.loads(answer.text)["token"])["jti"]
 

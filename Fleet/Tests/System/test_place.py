@@ -10,11 +10,12 @@ import sqlite3
 import time
 from contextlib import ExitStack, closing
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 import requests
 
-from programs import STEPCTL, Stepctl, Transcript
+from programs import STEPCTL, Stepctl, Transcript, wait_until
 from terminal import Terminal
 from test_find import Gpsd, moved, tpv
 from test_stepctl import Phone
@@ -122,7 +123,7 @@ def test_databases_and_backups_from_before_there_were_places_are_taken(fleet, tm
 @pytest.fixture
 def gpsd():
     with ExitStack() as stack:
-        yield stack.enter_context(closing(Gpsd([tpv()] * 200, pause=0.3))).address
+        yield stack.enter_context(closing(Gpsd([tpv()] * 4000, pause=0.3))).address
 
 
 @pytest.fixture
@@ -149,9 +150,16 @@ def placed(fleet, north: float, east: float, seconds_ago: int = 0):
         # As if the operator had said it then.
         assert fleet.stops() == 0
         with contextlib.closing(sqlite3.connect(fleet.folder / "data/fleet.sqlite")) as database:
-            database.execute("UPDATE vehicle SET placed_at = placed_at - ?", [seconds_ago])
+            database.execute("UPDATE vehicle SET placed_at = ?", [int(time.time()) - seconds_ago])
             database.commit()
         starts(fleet)
+
+
+def has_client(fleet) -> bool:
+    """Whether somebody has a connection to the server (proc(5), /proc/net/tcp: ESTABLISHED is 01)."""
+    tables = (Path(f"/proc/self/net/{name}") for name in ("tcp", "tcp6"))
+    text = "".join(table.read_text() for table in tables if table.exists())
+    return re.search(rf":{fleet.port:04X} 01 ", text) is not None
 
 
 def starts(fleet):
@@ -163,13 +171,14 @@ def starts(fleet):
 def test_find_leads_to_where_the_fleet_says(fleet, phone, gpsd):
     without = phone("find", "--gpsd", gpsd)
     assert without.status == 78 and "does not say where the vehicle is" in without.error, without
-    placed(fleet, 85, 85, seconds_ago=720)
+    hours = 3600
+    placed(fleet, 85, 85, seconds_ago=3 * hours)
     told = phone("find", "--gpsd", gpsd, "--json")
     assert told.status == 0, told
     assert told.json["distance_m"] == pytest.approx(120.2, abs=1) and told.json["vehicle"] == "Van"
-    assert told.json["place_from"] == "fleet" and 720 <= told.json["place_age_s"] < 780
+    assert told.json["place_from"] == "fleet" and 3 * hours <= told.json["place_age_s"] < 3.4 * hours
     said = phone("find", "--gpsd", gpsd).stdout
-    assert said == "Van: 120 m to the north-east (45°), ± 8 m; from the fleet, 12 min ago\n"
+    assert said == "Van: 120 m to the north-east (45°), ± 8 m; from the fleet, 3 h ago\n"
     (listed,) = phone("vehicles", "--json").lines
     assert json.loads(listed)["place"].keys() == {"latitude", "longitude"}
 
@@ -210,10 +219,12 @@ def test_find_says_what_it_would_say_when_the_fleet_cannot_help(fleet, phone, gp
     starts(fleet)
     # One that does not answer is not waited for when the rider has had enough.
     fleet.process.send_signal(signal.SIGSTOP)
+    assert not has_client(fleet)
     waiting = phone.stepctl.start(tmp_path / "waiting", "find", "--gpsd", gpsd)
-    time.sleep(1.5)
+    wait_until(lambda: has_client(fleet), "it asks")
     waiting.signal(signal.SIGINT)
-    ended = waiting.ends(5)
+    # Without the signal it would wait for ten seconds.
+    ended = waiting.ends(8)
     assert (ended.status, ended.stdout) == (-signal.SIGINT, ""), ended
     fleet.process.send_signal(signal.SIGCONT)
     assert fleet.types("account", "suspend", phone.email).returncode == 0

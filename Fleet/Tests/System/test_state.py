@@ -11,7 +11,7 @@ import pytest
 
 from conftest import on_sqlite
 from crowd import moment
-from programs import wait_until
+from programs import PATIENCE, wait_until
 from server import Server
 from test_bookings import Device, asked, claims, issued, ledger_of, noted, withdrawn
 from test_notices import Kept
@@ -104,7 +104,7 @@ def test_a_server_with_other_keys_does_not_start(cluster, tmp_path):
 
         def refused(server):
             process = server._started(server.folder)
-            assert process.wait(20) == 78
+            assert process.wait(PATIENCE) == 78
             lines = [line for line in server.log().splitlines() if not line.startswith("{")]
             assert len(lines) == 2 and "but the database is of the operator with the key" in lines[0], lines
             assert lines[1].startswith(f"hint: copy {server.folder}/operator/operator from the server"), lines

@@ -22,6 +22,8 @@ class Phone:
         home.mkdir()
         self.fleet, self.home, self.email = fleet, home, email
         self.stepctl = Stepctl(home, Transcript())
+        # Four times as long as usual: this machine may be busy.
+        self.stepctl.environment["STEPCTL_TIMEOUT"] = "40"
         self.ca = ("--ca", fleet.verify)
 
     def __call__(self, *arguments, **more):

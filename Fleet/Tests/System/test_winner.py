@@ -99,7 +99,8 @@ def test_without_the_constraint_several_win(stored, parked, riders):
     else:
         stored.sql("DROP TRIGGER booking_overlap_insert")
     with closing(Crowd(16, riders)) as crowd:
-        assert winners(crowd, parked[0], 1) > 1
+        # Two have to meet; on a busy machine they may come one after the other.
+        assert any(winners(crowd, parked[0], 2 * number + 1) > 1 for number in range(20))
     assert overlaps(stored) > 0
 
 

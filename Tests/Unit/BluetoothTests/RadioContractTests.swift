@@ -54,7 +54,7 @@ struct RadioContractTests {
         """
         set -e; cd '\(folder.path)'; test -x beaconctl || gcc -w -o beaconctl '\(Rig.path)/beaconctl.c' -lm
         rm -f ready; ./beaconctl unix:\(socket) scenario \(options) --ready ready >/dev/null 2>&1 & echo $! >process
-        for try in $(seq 100); do test -s ready && exit; sleep 0.02; done; exit 1
+        for try in $(seq 1500); do test -s ready && exit; sleep 0.02; done; exit 1
         """)
       #expect(status == 0, "\(output)")
       defer { _ = shell("cd '\(folder.path)' && kill $(cat process)") }

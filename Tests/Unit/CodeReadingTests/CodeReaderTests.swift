@@ -26,7 +26,7 @@ import Testing
   private func start(_ decoder: String) throws -> CodeReader {
     while true {
       do {
-        return try CodeReader(.open("\(folder)/picture"), patience: .seconds(1), decoder: decoder)
+        return try CodeReader(.open("\(folder)/picture"), patience: .seconds(30), decoder: decoder)
       } catch {
         guard case .system(let reason) = error, reason.code == ETXTBSY else { throw error }
         usleep(10_000)

@@ -93,7 +93,7 @@ final class PlayedServer: HTTPTransport {
 
   /// A login with tokens that have ended.
   func isLoggedIn(ended: Bool = false, as name: String = "0") throws {
-    try fleetFolder.change(until: .now + .seconds(5), nil) { _, save in
+    try fleetFolder.change(until: .now + .seconds(60), nil) { _, save in
       try save(
         SavedLogin(
           server: FleetAddress("https://a"),

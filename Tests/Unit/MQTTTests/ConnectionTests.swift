@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite(
-  "Connection", .serialized, .timeLimit(.minutes(1)),
+  "Connection", .serialized, .timeLimit(.minutes(10)),
   .enabled(if: Mosquitto.isInstalled, "mosquitto or its clients are not installed"))
 struct ConnectionTests {
   @Test("publishes and receives")
@@ -218,7 +218,7 @@ struct ConnectionTests {
     try Fixture.with { fixture in
       let broker = try fixture.openBroker().broker()
       let connection = try fixture.connect(to: broker)
-      #expect(try waitReadable([connection.descriptor], until: .now + .seconds(10)) == [true])
+      #expect(try waitReadable([connection.descriptor], until: .now + .seconds(60)) == [true])
       #expect(try connection.next(until: .now) == .connected)
       #expect(try waitReadable([connection.descriptor], until: .now + .milliseconds(50)) == [false])
     }

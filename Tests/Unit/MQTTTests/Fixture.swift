@@ -53,7 +53,7 @@ final class Fixture {
   func connect(
     to broker: Broker, subscribing subscriptions: [String] = [], quality: MQTTConnection.Quality = .one,
     screen: MQTTConnection.Screen? = nil, reconnecting: MQTTConnection.Reconnecting = .never,
-    keepAlive: Duration = .seconds(30), patience: Duration = .seconds(5),
+    keepAlive: Duration = .seconds(30), patience: Duration = .seconds(60),
     limits: MQTTConnection.Limits = .init(), preparation: TLSPreparation? = nil
   ) throws -> MQTTConnection {
     let connection = try MQTTConnection(
@@ -66,7 +66,7 @@ final class Fixture {
 
 /// Whether it takes less at some time: a busy machine only makes it longer.
 func takes(lessThan limit: Duration, _ body: () throws -> Duration) throws -> Bool {
-  let end = Instant.now + .seconds(30)
+  let end = Instant.now + .seconds(120)
   while .now < end {
     if try body() < limit { return true }
   }
@@ -82,7 +82,7 @@ extension MQTTConnection {
   }
 
   /// The next event, within a time that only a broken connection takes.
-  func next() throws -> Event? { try next(until: .now + .seconds(10)) }
+  func next() throws -> Event? { try next(until: .now + .seconds(60)) }
 
   /// The next event is to be this one.
   func expect(_ wanted: Event, sourceLocation: SourceLocation = #_sourceLocation) throws {
@@ -91,7 +91,7 @@ extension MQTTConnection {
   }
 
   /// The first message, whatever else happens before it.
-  func nextMessage(within wait: Duration = .seconds(10)) throws -> Message? {
+  func nextMessage(within wait: Duration = .seconds(60)) throws -> Message? {
     let deadline = Instant.now + wait
     while let event = try next(until: deadline) {
       if case .message(let message) = event { return message }

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite(
-  "Reconnecting", .serialized, .timeLimit(.minutes(1)),
+  "Reconnecting", .serialized, .timeLimit(.minutes(10)),
   .enabled(if: Mosquitto.isInstalled, "mosquitto or its clients are not installed"))
 struct ReconnectingTests {
   @Test("returns to a restarted broker, subscribes again and publishes the latest status")

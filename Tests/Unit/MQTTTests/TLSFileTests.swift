@@ -4,7 +4,7 @@ import SystemIO
 import TestSupport
 import Testing
 
-@Suite("TLS files", .serialized, .timeLimit(.minutes(1)))
+@Suite("TLS files", .serialized, .timeLimit(.minutes(10)))
 struct TLSFileTests {
   @Test("names the file that cannot be read, before connecting")
   func unreadable() throws {

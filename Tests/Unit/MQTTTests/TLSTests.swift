@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite(
-  "TLS", .serialized, .timeLimit(.minutes(1)),
+  "TLS", .serialized, .timeLimit(.minutes(10)),
   .enabled(if: Mosquitto.isInstalled, "mosquitto or its clients are not installed"))
 struct TLSTests {
   @Test("proves both sides, by name or by address", arguments: ["localhost", "127.0.0.1"])

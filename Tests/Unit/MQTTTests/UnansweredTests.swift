@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Other sides that are no broker, or none that works.
-@Suite("Unanswered", .serialized, .timeLimit(.minutes(1)))
+@Suite("Unanswered", .serialized, .timeLimit(.minutes(10)))
 struct UnansweredTests {
   @Test("says that nobody listens")
   func refused() throws {
@@ -21,7 +21,7 @@ struct UnansweredTests {
     try Fixture.with { fixture in
       // RFC 6761 6.4: never exists. Without a network, the answer is EAI_AGAIN.
       let connection = try fixture.connect(to: Broker(host: "broker.invalid", port: 1883, tls: nil))
-      let event = try connection.next(until: .now + .seconds(30))
+      let event = try connection.next(until: .now + .seconds(60))
       let expected = [EAI_NONAME, EAI_AGAIN].map { code in
         Optional(MQTTConnection.Event.disconnected(.cannotResolve(host: "broker.invalid", code: code)))
       }
@@ -48,7 +48,8 @@ struct UnansweredTests {
       let port = try Port()
       let tls = secured ? Broker.TLS(authority: try Certificates(fixture).authority, identity: nil) : nil
       let broker = Broker(host: "127.0.0.1", port: port.number, tls: tls)
-      let connection = try fixture.connect(to: broker, patience: .milliseconds(300))
+      // A busy machine takes a part of it before the phase that is meant begins.
+      let connection = try fixture.connect(to: broker, patience: .seconds(2))
       try connection.expect(.disconnected(.timedOut(broker, secured ? .handshake : .greeting)))
     }
   }
@@ -95,7 +96,7 @@ struct UnansweredTests {
       let peer = try port.accept()
       _ = try receive(200, from: peer)
       // The client has then seen that it is connected.
-      usleep(50000)
+      usleep(300_000)
       end(peer, byReset: byReset)
       try connection.expect(.disconnected(.lost(broker, .handshake)))
     }
@@ -149,15 +150,15 @@ struct UnansweredTests {
       let peer = try port.accept()
       try peer.write([0x20, 2, 0, 0])
       try connection.expect(.connected)
-      #expect(try connection.next(until: .now + .seconds(30)) == .disconnected(.timedOut(port.broker, .established)))
+      #expect(try connection.next(until: .now + .seconds(60)) == .disconnected(.timedOut(port.broker, .established)))
     }
   }
 
-  /// Receives at least as many bytes as are wanted, or what comes within five seconds.
+  /// Receives at least as many bytes as are wanted, or what comes within a minute.
   private func receive(_ count: Int, from peer: borrowing Descriptor) throws -> [UInt8] {
     var received: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 4096)
-    while received.count < count, try waitReadable([peer.number], until: .now + .seconds(5))[0] {
+    while received.count < count, try waitReadable([peer.number], until: .now + .seconds(60))[0] {
       let count = try chunk.withUnsafeMutableBytes { try peer.read(into: $0) }
       if count == 0 { break }
       received += chunk[..<count]

@@ -71,14 +71,14 @@ import Testing
   }
 
   /// `STEPCTL_SCHEDULES=10000` plays so many.
-  private static let schedules = getenv("STEPCTL_SCHEDULES").flatMap { UInt64(String(cString: $0)) } ?? 1_000
+  private static let schedules = getenv("STEPCTL_SCHEDULES").flatMap { UInt64(String(cString: $0)) } ?? 200
 
   @Test(
     "one command over two ways that break moves once, and nothing is told that is not true, whatever fails",
-    arguments: 0..<20)
+    arguments: 0..<4)
   func twoWays(part: UInt64) throws {
     var counts = (done: 0, doubts: 0, other: 0)
-    for seed in stride(from: part, to: Self.schedules, by: 20) {
+    for seed in stride(from: part, to: Self.schedules, by: 4) {
       let faults = World.Faults(
         lost: seed % 3 == 0 ? 0.1 : 0, doubled: 0.3, delay: seed % 2 == 0 ? 300 : 2_500,
         restarts: seed % 5 == 0 ? 0.1 : 0, hasLink: true, breaks: 0.15)

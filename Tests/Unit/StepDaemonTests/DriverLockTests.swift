@@ -165,7 +165,11 @@ private let ourselves = OtherDriver(process: getpid(), configuration: nil)
         try HeldName.ask(name, [UInt8](repeating: 0x65, count: size), until: .now + .seconds(30))?.answer == nil)
     }
     let question = Array("eyJhbGciOiJFZDI1NTE5In0.eyJhIjox".utf8)
-    let answer = try #require(try HeldName.ask(name, question, until: .now + .seconds(30))?.answer)
+    // A question is waited for 50 ms, and a busy machine may make it late.
+    let deadline = Instant.now + .seconds(30)
+    var said: [UInt8]?
+    while said == nil, .now < deadline { said = try HeldName.ask(name, question, until: deadline)?.answer }
+    let answer = try #require(said)
     let signature = Array(answer.prefix(64))
     #expect(!key.verificationKey.isValid(signature, for: question))
     #expect(key.verificationKey.isValid(signature, for: Array("stepd runs for this vehicle\0".utf8) + question))

@@ -259,12 +259,12 @@ import Testing
       eventKey: eventKey.encryptionKey, acknowledged: place)
   }
 
-  private func message(_ link: Link, within patience: Duration = .seconds(5)) -> (PublishID, [UInt8])? {
+  private func message(_ link: Link, within patience: Duration = .seconds(60)) -> (PublishID, [UInt8])? {
     StepDaemonTests.next(link.published, within: patience)
   }
 
   /// The next event that is published, with its place; acknowledged by the broker.
-  private func next(_ link: Link, _ spool: EventSpool, within patience: Duration = .seconds(5)) throws -> EventPlace? {
+  private func next(_ link: Link, _ spool: EventSpool, within patience: Duration = .seconds(60)) throws -> EventPlace? {
     guard let (id, payload) = message(link, within: patience) else { return nil }
     spool.acknowledged(id)
     let text = try VehicleEvent.opened(payload, with: [eventKey])
@@ -301,7 +301,9 @@ import Testing
     #expect(places.map(\.sequence) == Array(1...64))
     #expect(try next(link, spool, within: .milliseconds(100)) == nil)
     spool.obey(notice(2, acknowledging: places[63]))
-    while let place = try next(link, spool, within: .milliseconds(300)) { places.append(place) }
+    while let place = try next(link, spool, within: places.count < 100 ? .seconds(60) : .milliseconds(300)) {
+      places.append(place)
+    }
     #expect(places.map(\.sequence) == Array(1...100))
   }
 
@@ -313,11 +315,13 @@ import Testing
     spool.connected()
     for time in 1...10 { spool.add(.init(.began, time: Int64(time), step: left)) }
     var first: [(PublishID, [UInt8])] = []
-    while let one = message(link, within: .milliseconds(300)) { first.append(one) }
+    while let one = message(link, within: first.count < EventSpool.inFlight ? .seconds(60) : .milliseconds(300)) {
+      first.append(one)
+    }
     #expect(first.count == EventSpool.inFlight)
     link.isFull.store(true, ordering: .relaxed)
     for (id, _) in first { spool.acknowledged(id) }
-    let deadline = Instant.now + .seconds(5)
+    let deadline = Instant.now + .seconds(60)
     while !spool.isStalled, .now < deadline { usleep(1_000) }
     #expect(spool.isStalled)
     link.isFull.store(false, ordering: .relaxed)

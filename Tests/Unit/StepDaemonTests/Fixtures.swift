@@ -9,8 +9,8 @@ let left = StepID("left")!
 let right = StepID("right")!
 typealias UUID = Domain.UUID
 
-/// The next message, or nil after 20 s, which nothing here takes.
-func next<M>(_ mailbox: Mailbox<M>, within patience: Duration = .seconds(20)) -> M? {
+/// The next message, or nil after a minute, which nothing here takes.
+func next<M>(_ mailbox: Mailbox<M>, within patience: Duration = .seconds(60)) -> M? {
   _ = try? waitReadable([mailbox.descriptor], until: .now + patience)
   return mailbox.take()
 }
@@ -39,7 +39,7 @@ final class PlayedSocket {
   }
 
   /// Nil when nothing comes in time.
-  func next(within patience: Duration = .seconds(5)) throws -> String? {
+  func next(within patience: Duration = .seconds(60)) throws -> String? {
     guard try waitReadable([socket.number], until: .now + patience)[0] else { return nil }
     var bytes = [UInt8](repeating: 0, count: 65536)
     let count = recv(socket.number, &bytes, bytes.count, 0)

@@ -157,17 +157,17 @@ private struct InputContract {
   let contact: any Contact
 
   private func reader() throws -> InputReader {
-    try InputReader([.enable: InputWiring(contact.source, debounce: 50)])
+    try InputReader([.enable: InputWiring(contact.source, debounce: 400)])
   }
 
-  private func reports(_ reader: InputReader, within patience: Duration = .seconds(5)) throws -> Bool? {
+  private func reports(_ reader: InputReader, within patience: Duration = .seconds(60)) throws -> Bool? {
     let event = try #require(next(reader.events, within: patience))
     #expect(event.report.sensor == .enable)
     #expect((event.loss == nil) == (event.report.isActive != nil))
     return event.report.isActive
   }
 
-  private func saysNothing(_ reader: InputReader) { #expect(next(reader.events, within: .milliseconds(150)) == nil) }
+  private func saysNothing(_ reader: InputReader) { #expect(next(reader.events, within: .milliseconds(900)) == nil) }
 
   func check() throws {
     // What it is at the start.
@@ -180,7 +180,7 @@ private struct InputContract {
     let raised = Instant.now
     try contact.set(true)
     #expect(try reports(reader) == true)
-    #expect(raised.duration(to: .now) >= .milliseconds(49))
+    #expect(raised.duration(to: .now) >= .milliseconds(399))
     try contact.set(false)
     #expect(try reports(reader) == false)
 
@@ -236,7 +236,7 @@ private struct InputContract {
       .standing: InputWiring(contact.source, isActiveLow: true, debounce: 500),
     ])
     func says(_ reports: SensorReport...) {
-      for report in reports { #expect(next(reader.events, within: .seconds(20))?.report == report) }
+      for report in reports { #expect(next(reader.events, within: .seconds(60))?.report == report) }
     }
     says(SensorReport(.enable, isActive: false), SensorReport(.standing, isActive: true))
     try contact.set(true)

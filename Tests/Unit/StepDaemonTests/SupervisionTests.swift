@@ -100,16 +100,16 @@ extension PlayedSocket {
   "A watchdog inside of a kernel", .serialized,
   .enabled(if: Rig.isHere, "runs in a kernel that another test starts"))
 struct KernelWatchdogCases {
-  private let setting = ControllerFile.Watchdog(device: "/dev/watchdog", timeout: 2)
+  private let setting = ControllerFile.Watchdog(device: "/dev/watchdog", timeout: 5)
 
   @Test func closed() throws {
     let watchdog = try Watchdog(setting)
-    for _ in 0..<8 {
+    for _ in 0..<14 {
       usleep(500_000)
       watchdog.feed()
     }
     watchdog.close()
-    usleep(4_000_000)
+    usleep(7_000_000)
   }
 
   @Test func hungry() throws {

@@ -16,11 +16,18 @@ struct HeldNameTests {
       Issue.record("not taken")
       return
     }
-    guard case .held(let holder) = try take("second") else {
-      Issue.record("taken twice")
-      return
+    // A question is waited for 50 ms, and a busy machine may make it late.
+    let deadline = Instant.now + .seconds(30)
+    var holder: HeldName.Holder?
+    while holder?.answer == nil, .now < deadline {
+      guard case .held(let other) = try take("second") else {
+        Issue.record("taken twice")
+        return
+      }
+      holder = other
     }
-    #expect(holder == .init(process: getpid(), user: geteuid(), answer: Array("first".utf8) + [7]))
+    let first = Array("first".utf8) + [7]
+    #expect(holder == HeldName.Holder(process: getpid(), user: geteuid(), answer: first))
     held.close()
   }
 
@@ -51,7 +58,10 @@ struct HeldNameTests {
     let held = try #require(try HeldName(name) { $0 })
     // Each is waited for 50 ms, and no longer.
     let strangers = try (0..<5).map { _ in try #require(try Stranger(name)) }
-    #expect(try HeldName.ask(name, [1], until: .now + .seconds(30))?.answer == [1])
+    let deadline = Instant.now + .seconds(30)
+    var answer: [UInt8]?
+    while answer == nil, .now < deadline { answer = try HeldName.ask(name, [1], until: deadline)?.answer }
+    #expect(answer == [1])
     _ = strangers.count
     held.close()
   }

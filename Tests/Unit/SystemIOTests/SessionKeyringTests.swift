@@ -42,10 +42,10 @@ struct SessionKeyringTests {
     #expect(key > 0)
     #expect(Keyctl.control(Keyctl.setTimeout, key, 36_000) == -1 && errno == EACCES)
     #expect(Keyctl.control(Keyctl.setPermissions, key, 0x3F3F_3F3F) == -1 && errno == EACCES)
-    try SessionKeyring.keep([2], as: name, for: 1)
+    try SessionKeyring.keep([2], as: name, for: 4)
     #expect(SessionKeyring.secret(name) == [2])
     // The kernel counts whole seconds of the day's time.
-    usleep(2_100_000)
+    usleep(5_100_000)
     #expect(SessionKeyring.secret(name) == nil)
     #expect(try !SessionKeyring.forget(name))
     try SessionKeyring.keep([3], as: name, for: 60)

@@ -17,7 +17,7 @@ import Testing
     let wakeup = try Wakeup()
     let other = try Wakeup()
     Thread.detachNewThread { wakeup.signal() }
-    #expect(try waitReadable([other.number, wakeup.number], until: .now + .seconds(10)) == [false, true])
+    #expect(try waitReadable([other.number, wakeup.number], until: .now + .seconds(60)) == [false, true])
     #expect(try waitReadable([wakeup.number], until: .now) == [true])
     wakeup.clear()
     #expect(try waitReadable([wakeup.number], until: .now) == [false])
@@ -29,7 +29,7 @@ import Testing
     #expect(pipe(&ends) == 0)
     close(ends[1])
     let reader = Descriptor(adopting: ends[0])
-    #expect(try waitReadable([reader.number], until: .now + .seconds(10)) == [true])
+    #expect(try waitReadable([reader.number], until: .now + .seconds(60)) == [true])
     var buffer = [UInt8](repeating: 0, count: 4)
     #expect(try buffer.withUnsafeMutableBytes { try reader.read(into: $0) } == 0)
   }

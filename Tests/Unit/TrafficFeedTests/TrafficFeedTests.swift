@@ -72,7 +72,7 @@ import TrafficFeed
     let connection = try FeedConnection(
       host: script, port: 1, path: "/", .init(authorities: nil, certificate: nil, key: nil), program: "/bin/sh")
     #expect(throws: FeedError.gaveUp("\(script):1")) {
-      for _ in messages { _ = try connection.next(until: .now + .seconds(20)) }
+      for _ in messages { _ = try connection.next(until: .now + .seconds(50)) }
     }
   }
 
