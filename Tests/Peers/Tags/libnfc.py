@@ -41,7 +41,7 @@ def missing() -> str | None:
 def run(connection: str, *command: str, typed: str = "") -> subprocess.CompletedProcess:
     """One of the tools with this reader."""
     environment = os.environ | {"LIBNFC_DEFAULT_DEVICE": connection, "LIBNFC_LOG_LEVEL": "0"}
-    return subprocess.run(command, input=typed, env=environment, capture_output=True, text=True, timeout=20)
+    return subprocess.run(command, input=typed, env=environment, capture_output=True, text=True, timeout=60)
 
 
 def library() -> ctypes.CDLL | None:
