@@ -631,7 +631,8 @@ def test_a_recording_is_replayed_as_if_it_were_now(serve, authority, stepctl, tm
     bridge = serve("--replay", tmp_path / "road.jsonl")
     certificate, key = authority.files("client")
     told = stepctl("traffic", "delay", "--feed", f"wss://localhost:{bridge.port}/traffic", "--at", "48.7758,9.1829",
-                   "--ca", authority.folder / "ca.pem", "--cert", certificate, "--key", key, "--for", "10", "--json").json
+                   "--ca", authority.folder / "ca.pem", "--cert", certificate, "--key", key, "--for", "10",
+                   "--json").json
     # Over the end of the recording, too. On a busy machine a client misses some, and gets most of them late.
     assert told["count"] + told["dropped"] > 100 and told["dropped"] < told["count"]
     assert told["min_ms"] == pytest.approx(200, abs=30 + told["uncertainty_ms"])
