@@ -49,9 +49,9 @@ modules() {
   return "$status"
 }
 
-# Most of these wait for most of the time: two workers more than there are cores. A file's tests share a vehicle.
+# Most of these wait for most of the time: three workers a core. A file's tests share a vehicle.
 programs() {
-  "$STEPCTL_PYTHON" -m pytest -q -rs -p no:cacheprovider --numprocesses $(($(nproc) + 2)) --dist loadfile --no-loadscope-reorder \
+  "$STEPCTL_PYTHON" -m pytest -q -rs -p no:cacheprovider --numprocesses $(($(nproc) * 3)) --dist loadfile --no-loadscope-reorder \
     --junit-xml "$results/programs.xml" Tests
 }
 

@@ -129,8 +129,12 @@ chmod +x "$folder/init"
     'if ((${#controllers[@]})); then kill "${controllers[@]}" 2>&3; sleep 0.05; fi'
 } >"$folder/run"
 
-# What runs in there keeps time: who may give it precedence does. The kernel's memory is a file in TMPDIR.
-TMPDIR=${TMPDIR:-/tmp} nice -n -15 timeout --kill-after 2 "$timeout" "$linux" "${kernel[@]}" mem=512M root=/dev/root \
+# The kernel's memory is a file. On a disk that is busy, it would hold up all that runs in there.
+memory=/dev/shm
+if findmnt --noheadings --target /dev/shm --output OPTIONS | grep -q noexec ||
+  (($(df --output=avail --block-size=1M /dev/shm | tail -n 1) < 2048)); then memory=${TMPDIR:-/tmp}; fi
+# What runs in there keeps time: who may give it precedence does.
+TMPDIR=$memory nice -n -15 timeout --kill-after 2 "$timeout" "$linux" "${kernel[@]}" mem=512M root=/dev/root \
   rootfstype=hostfs rootflags=/ ro quiet con=null con0=null,fd:1 init="$folder/init" </dev/null >"$folder/console" 2>&1
 ended=$?
 

@@ -24,7 +24,7 @@ def runs(file: str, chosen: str, *options: str, least: int):
     """Runs a file's tests in there. At least so many have to pass, since tests that are not run find nothing."""
     # It takes minutes, and each test in there is watched.
     faulthandler.cancel_dump_traceback_later()
-    pytest_ = [sys.executable, "-m", "pytest", "-q", "--tb=short", "--basetemp", "/tmp/in-rig", "-k", chosen]
+    pytest_ = [sys.executable, "-m", "pytest", "-q", "-vv", "--tb=short", "--basetemp", "/tmp/in-rig", "-k", chosen]
     environment = ["env", "STEPCTL_IN_RIG=1", f"STEPCTL_BIN_DIR={BINARIES}", "PYTHONDONTWRITEBYTECODE=1"]
     folder = Path(__file__).parent
     ended = subprocess.run(
@@ -33,7 +33,7 @@ def runs(file: str, chosen: str, *options: str, least: int):
         text=True,
         cwd=folder,
     )
-    said = ended.stdout[-3000:] + ended.stderr[-500:]
+    said = ended.stdout[-6000:] + ended.stderr[-500:]
     assert ended.returncode == 0, said
     passed = re.search(r"(\d+) passed", ended.stdout)
     assert passed and int(passed[1]) >= least, said

@@ -1066,6 +1066,7 @@ def test_what_is_wrong_in_the_dialogue_is_asked_again(rider, server, on_terminal
     login.answers_to(question, GOOD)
     login.answers_to(f"Make an account for {NEW}, and accept these terms? [y/N] ", "y")
     for wrong, words in (("12345", b"the code has six digits"), ("000000", b"the code is wrong or has expired")):
+        login.terminal.waits_for(b"the code (Enter to stop): ")
         count = login.terminal.read().count(b"the code (Enter to stop): ")
         login.answers_to("the code (Enter to stop): ", wrong if wrong != login.code() else "000001")
         login.terminal.waits_for(words)

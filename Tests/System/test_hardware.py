@@ -54,7 +54,7 @@ def devices():
 
 def on_a_board(vehicle, inputs: str = ""):
     """A vehicle that was made with `--servo pwm`."""
-    vehicle.takes_long(8)
+    vehicle.takes_long(4)
     file = vehicle.folder / "stepd.toml"
     text = re.sub(r"^(chip|root) = .*\n", "", file.read_text(), flags=re.MULTILINE)
     file.write_text(text.replace('driver = "pwm"', 'driver = "pca9685"\nbus = "/dev/i2c-0"') + inputs)

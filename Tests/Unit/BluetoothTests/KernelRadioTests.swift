@@ -89,7 +89,7 @@ struct KernelRadioTests {
   ]
 
   /// So many kernels run side by side. They wait for most of the time, on threads that no other test needs.
-  private static let lanes = (0..<3).map { DispatchQueue(label: "kernel \($0)") }
+  private static let lanes = (0..<2).map { DispatchQueue(label: "kernel \($0)") }
 
   @Test("are listened to, or said to be unusable, and are left not scanning", arguments: zip(cases, 0..<cases.count))
   func inKernel(_ case: Case, number: Int) async throws {
