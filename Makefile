@@ -52,17 +52,19 @@ release: ## build the programs for use: .build/release/stepctl and stepd (also `
 
 test-arm64: ## run Debian 12's programs for arm64 on an amd64 machine, and module tests: by qemu-user
 	Tests/prepare.sh test-arm64
-	@$(MAKE) --no-print-directory arm64 SUITES=bookworm
+	@$(MAKE) --no-print-directory arm64 SUITES=bookworm GOALS=release
 	Tests/build.sh --quiet
 	Tests/Arm64/run.sh
 
 # The Debian releases that `make arm64` builds for.
 SUITES ?= bookworm trixie
 
-arm64: ## build the programs for arm64 Debian 12 and 13 on an amd64 one: .build/arm64/SUITE/release (SUITES=bookworm for one)
+arm64: ## build for arm64 Debian 12 and 13 on an amd64 one: .build/arm64/SUITE/release (SUITES=bookworm; GOALS=release: no stepfleet)
 	Tests/prepare.sh arm64
-	for suite in $(SUITES); do Packaging/arm64/build.sh $$suite 'stepctl stepd $(own)' \
-	  $(call smallest,.build/arm64/$$suite/archives) $(packed) || exit; done
+	for suite in $(SUITES); do for goal in $(or $(GOALS),release fleet); do case $$goal in \
+	  release) set -- $(call smallest,.build/arm64/$$suite/archives) $(packed) ;; \
+	  *) set -- -Xlinker --no-export-dynamic -Xlinker -s ;; esac; \
+	  Packaging/arm64/build.sh $$suite $$goal "$$@" || exit; done; done
 
 packages: ## install the Debian packages that building takes
 	Tests/prepare.sh build
@@ -220,7 +222,7 @@ debs: ## build all Debian packages whose programs are there (as root): Debian 12
 	    $(MAKE) --no-print-directory deb SUITE=$$suite ARCH=$$arch || exit; \
 	  else echo "make: there are no programs in .build/$$arch/$$suite/release" >&2; fi; done; done
 
-archive: ## lay out a signed archive of the packages, for a web server: .build/archive; KEY=fingerprint signs
+archive: ## lay out a signed archive of all packages, for a web server: .build/archive; KEY=fingerprint signs (PARTIAL=yes)
 	Tests/prepare.sh archive
 	Packaging/archive.sh '$(KEY)' .build/deb .build/archive
 

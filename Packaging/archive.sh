@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Lays out a package archive that a web server can serve as it is: archive.sh KEY PACKAGES OUTPUT. PACKAGES is a folder
-# with SUITE/ARCHITECTURE/*.deb, as packages.sh makes it; what is not there is said. KEY names the one secret key of gpg
-# that signs. OUTPUT is replaced as a whole:
+# with SUITE/ARCHITECTURE/*.deb, as packages.sh makes it. What is not there is said, and then nothing is laid out, unless
+# PARTIAL is set: an archive that lacks a package would leave those who have it without updates. KEY names the one secret
+# key of gpg that signs. OUTPUT is replaced as a whole:
 #
 #   stepctl.gpg              the public key, for apt's signed-by
 #   dists/SUITE/             the signed index
@@ -31,6 +32,7 @@ chmod 755 "$new"
 cp CHANGELOG.md "$new/"
 gpg --batch --export --export-options export-minimal "${keys[0]}!" >"$new/stepctl.gpg"
 
+missing=0
 for suite in bookworm trixie; do
   architectures=()
   for architecture in amd64 arm64; do
@@ -41,6 +43,7 @@ for suite in bookworm trixie; do
         found+=("$1/${name}"_*_"$architecture.deb")
       else
         echo "archive.sh: $suite has no $name for $architecture" >&2
+        ((missing += 1))
       fi
     done
     if ((${#found[@]} == 0)); then continue; fi
@@ -69,6 +72,7 @@ for suite in bookworm trixie; do
   sign --armor --detach-sign --output "$new/dists/$suite/Release.gpg" "$new/dists/$suite/Release"
 done
 [[ -d $new/pool ]] || fail 66 "there are no packages in $packages: run make debs"
+((missing == 0)) || [[ -n ${PARTIAL-} ]] || fail 66 'packages are missing: make them, or say PARTIAL=yes to go without them'
 
 sums=$(cd "$new" && find . -type f -printf '%P\n' | sort | xargs sha256sum)
 echo "$sums" >"$new/SHA256SUMS"

@@ -1,11 +1,19 @@
 #!/usr/bin/env bash
-# Builds programs for arm64 on an amd64 Debian: build.sh SUITE PROGRAMS FLAG..., with what sdk.sh makes. SUITE is the
-# Debian that they are for, PROGRAMS are names in one argument, and flags are swiftc's: `make arm64` calls it.
+# Builds programs for arm64 on an amd64 Debian: build.sh SUITE GOAL FLAG..., with what sdk.sh makes. SUITE is the Debian
+# that they are for, GOAL is one of the Makefile (release or fleet), and flags are swiftc's: `make arm64` calls it.
 # The programs are in .build/arm64/SUITE/release.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-suite=$1 programs=$2
+suite=$1 goal=$2
 shift 2
+case $goal in
+release) package=. programs=(stepctl stepd stepctl-operator stepctl-nfc stepctl-qr stepctl-traffic) ;;
+fleet) package=Fleet programs=(stepfleet) ;;
+*)
+  echo "build.sh: there is no goal \"$goal\": release, fleet" >&2
+  exit 64
+  ;;
+esac
 Packaging/arm64/sdk.sh "$suite"
 folder=$PWD/.build/arm64
 sysroot=$folder/$suite/sysroot archives=$folder/$suite/archives
@@ -28,8 +36,10 @@ if [[ -e $folder/$suite/glibc236.o ]]; then set -- "$@" -Xlinker "$folder/$suite
 flags=(-Xcc "-ffile-prefix-map=$PWD=.")
 for flag in "${pathless[@]}" "$@"; do flags+=(-Xswiftc "$flag"); done
 source Packaging/arm64/swift.sh
-for program in $programs; do
-  swift_arm64 "$suite" build -c release --static-swift-stdlib --disable-local-rpath --scratch-path "$folder/$suite/build" \
-    "${flags[@]}" --product "$program"
+build=$folder/$suite/build/$goal release=$folder/$suite/release
+mkdir -p "$release"
+for program in "${programs[@]}"; do
+  swift_arm64 "$suite" build --package-path "$package" --scratch-path "$build" -c release --static-swift-stdlib \
+    --disable-local-rpath "${flags[@]}" --product "$program"
+  install "$build/aarch64-unknown-linux-gnu/release/$program" "$release"
 done
-ln -sfn build/aarch64-unknown-linux-gnu/release "$folder/$suite/release"

@@ -63,12 +63,22 @@ else
   ((failed += 1))
 fi
 
-title 'arm64: the story of make demo'
-if Tests/Arm64/inside.sh "$sysroot" Tests/Demo/demo.sh "$STEPCTL_BIN_DIR" >"$STEPCTL_ARM64/demo.log" 2>&1; then
-  ((passed += 1))
+# story GOAL COMMAND...: what a goal of the Makefile shows.
+story() {
+  title "arm64: the story of make $1"
+  if Tests/Arm64/inside.sh "$sysroot" "${@:2}" >"$STEPCTL_ARM64/$1.log" 2>&1; then
+    ((passed += 1))
+  else
+    ((failed += 1))
+    tail -n 60 "$STEPCTL_ARM64/$1.log"
+  fi
+}
+story demo Tests/Demo/demo.sh "$STEPCTL_BIN_DIR"
+if [[ -x $STEPCTL_BIN_DIR/stepfleet ]]; then
+  story demo-fleet Fleet/Tests/Demo/demo.sh "$STEPCTL_BIN_DIR" "$STEPCTL_BIN_DIR"
 else
-  ((failed += 1))
-  tail -n 60 "$STEPCTL_ARM64/demo.log"
+  echo 'skipped: the story of make demo-fleet, for which make arm64 SUITES=bookworm GOALS=fleet builds stepfleet'
+  ((skipped += 1))
 fi
 
 title 'arm64: programs'

@@ -9,7 +9,7 @@ title 'an archive'
 export GNUPGHOME=$work/gnupg
 mkdir -m 700 "$GNUPGHOME"
 gpg --batch --quiet --passphrase '' --quick-generate-key 'an archive in a test' ed25519 sign never 2>/dev/null
-Packaging/archive.sh 'an archive in a test' .build/deb "$work/archive" 2>/dev/null
+PARTIAL=yes Packaging/archive.sh 'an archive in a test' .build/deb "$work/archive" 2>/dev/null
 (cd "$work/archive" && sha256sum --check --quiet SHA256SUMS &&
   gpg --quiet --verify SHA256SUMS.gpg SHA256SUMS 2>/dev/null)
 find "$work/archive" -type f -printf '%P\n' | sort

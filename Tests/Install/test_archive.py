@@ -38,9 +38,9 @@ class Keys:
     def make(self, name: str) -> None:
         self.gpg("--passphrase", "", "--quick-generate-key", name, "ed25519", "sign", "never")
 
-    def lays_out(self, key: str, packages: Path, output: Path):
-        return subprocess.run(
-            [ROOT / "Packaging/archive.sh", key, packages, output], env=self.environment, capture_output=True, text=True)
+    def lays_out(self, key: str, packages: Path, output: Path, partial: str = "yes"):
+        command = [ROOT / "Packaging/archive.sh", key, packages, output]
+        return subprocess.run(command, env=self.environment | {"PARTIAL": partial}, capture_output=True, text=True)
 
 
 @contextlib.contextmanager
@@ -146,6 +146,13 @@ def test_what_is_not_there_is_said(made):
     missing += [f"archive.sh: trixie has no {name} for amd64" for name in NAMES]
     missing += [f"archive.sh: trixie has no {name} for arm64" for name in NAMES if name != "stepd"]
     assert made[1].stderr.splitlines() == missing
+
+
+def test_an_archive_that_lacks_packages_has_to_be_asked_for(made, keys, tmp_path):
+    ended = keys.lays_out("archive@example", made[0] / "deb", tmp_path / "archive", partial="")
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (
+        66, "archive.sh: packages are missing: make them, or say PARTIAL=yes to go without them")
+    assert not (tmp_path / "archive").exists() and not list(tmp_path.glob("archive.*"))
 
 
 def test_everybody_can_read_it_and_nothing_in_it_is_secret(archive, keys):

@@ -34,8 +34,8 @@ from controller import Controller
 
 # A machine that tests share with others may take its time, in seconds.
 PATIENCE_S = 60
-# A stranger tries something else after that.
-STRANGERS_S = 5
+# For one attempt to link. The vehicle changes its address each quarter of an hour, and then there has to be another.
+ATTEMPT_S = 10
 
 
 class Link:
@@ -117,19 +117,40 @@ async def find(device: Device, vehicle: client.Vehicle, seconds: float = PATIENC
         device.remove_listener("advertisement", hear)
 
 
-async def connect(device: Device, address: Address, own: str = "static", seconds: float = PATIENCE_S) -> Connection:
+async def connect(device: Device, address: Address, own: str = "static") -> Connection:
     kind = OwnAddressType.PUBLIC if own == "public" else OwnAddressType.RANDOM
-    return await asyncio.wait_for(device.connect(address, own_address_type=kind), seconds)
+    # Bumble tells the controller when the time is over. Who only waits no longer leaves it connecting, for ever.
+    return await device.connect(address, own_address_type=kind, timeout=ATTEMPT_S)
 
 
-async def link(device: Device, address: Address, own: str = "static", seconds: float = PATIENCE_S) -> Link:
-    connection = await connect(device, address, own, seconds)
+async def link(device: Device, address: Address, own: str = "static") -> Link:
+    connection = await connect(device, address, own)
     spec = l2cap.LeCreditBasedChannelSpec(psm=proto.LINK_PSM, mtu=proto.MAX_SDU_BYTES, mps=247, max_credits=64)
-    session = Link(connection, await asyncio.wait_for(connection.create_l2cap_channel(spec), seconds))
+    try:
+        session = Link(connection, await asyncio.wait_for(connection.create_l2cap_channel(spec), ATTEMPT_S))
+    except Exception:
+        with contextlib.suppress(Exception):
+            await asyncio.wait_for(connection.disconnect(), 3)
+        raise
     with contextlib.suppress(Exception):
         # A turn every 15 ms, if the vehicle's controller likes that.
         await asyncio.wait_for(connection.update_parameters(15, 15, 0, 1000), 1)
     return session
+
+
+async def reach(device: Device, vehicle: client.Vehicle, own: str) -> tuple[float, float, Link]:
+    """A link, and when the attempt that succeeded began, and had found the vehicle."""
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        began = time.monotonic()
+        try:
+            address = await find(device, vehicle)
+            found = time.monotonic()
+            return began, found, await link(device, address, own)
+        except Exception:  # Bumble's errors have no class in common.
+            if time.monotonic() > end:
+                raise
+            await asyncio.sleep(0.2)
 
 
 async def ask(session: Link, vehicle: client.Vehicle, step: str) -> dict:
@@ -215,10 +236,7 @@ def tell(**members):
 
 async def ride(device: Device, vehicle: client.Vehicle, arguments):
     for _ in range(arguments.times or 1):
-        began = time.monotonic()
-        address = await find(device, vehicle)
-        found = time.monotonic()
-        session = await link(device, address, arguments.own)
+        began, found, session = await reach(device, vehicle, arguments.own)
         linked = time.monotonic()
         try:
             session.copies = arguments.both
@@ -250,18 +268,18 @@ async def trouble(device: Device, vehicle: client.Vehicle, arguments):
             began = time.monotonic()
             if arguments.what == "connect":
                 while time.monotonic() < end and links < most:
-                    connection = await connect(device, address, seconds=STRANGERS_S)
+                    connection = await connect(device, address)
                     links += 1
                     await connection.disconnect()
                 break
             if arguments.what == "hold":
-                connection, gone = await connect(device, address, seconds=STRANGERS_S), asyncio.Event()
+                connection, gone = await connect(device, address), asyncio.Event()
                 connection.on("disconnection", lambda _, gone=gone: gone.set())
                 links += 1
                 tell(linked=links)
                 await asyncio.wait_for(gone.wait(), arguments.seconds)
             else:
-                session = await link(device, address, seconds=STRANGERS_S)
+                session = await link(device, address)
                 links += 1
                 tell(linked=links)
                 await annoy(session, vehicle, arguments)

@@ -173,9 +173,10 @@ final class PostgresConnection: Connection, @unchecked Sendable {
     }
   }
 
-  func commit() throws {
-    do { _ = try execute("COMMIT") } catch StoreError.unavailable(let reason) where PQstatus(handle) != CONNECTION_OK {
-      throw StoreError.unconfirmed(reason)
+  func commit() throws(StoreError) {
+    do { _ = try execute("COMMIT") } catch {
+      guard case .unavailable(let reason) = error, PQstatus(handle) != CONNECTION_OK else { throw error }
+      throw .unconfirmed(reason)
     }
   }
 
