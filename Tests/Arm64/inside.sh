@@ -13,6 +13,8 @@ trap 'kill $mapping 2>/dev/null || true; rm -rf "$work"' EXIT
 # Where Debian's qemu looks for libraries, whatever the environment of a program is.
 mkdir -p "$work/etc/qemu-binfmt" "$work/binfmt"
 ln -s "$sysroot" "$work/etc/qemu-binfmt/aarch64"
+# ld.so asks whether this one is there by a system call whose path qemu does not look up below SYSROOT.
+if [[ -e $sysroot/etc/ld.so.preload ]]; then cp "$sysroot/etc/ld.so.preload" "$work/etc/"; fi
 # /etc of this machine, and that folder.
 cat >"$work/enter" <<'END'
 set -e

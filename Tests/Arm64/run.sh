@@ -25,10 +25,13 @@ done
 # A child that has given up its rights writes its filter there.
 chmod 1777 "$STEPCTL_ARM64"
 ln -s "$sysroot" "$STEPCTL_ARM64/sysroot"
+mkdir -p "$STEPCTL_ARM64"/lib/{aarch64,x86_64}-linux-gnu "$sysroot/etc"
 clang --target=aarch64-linux-gnu --sysroot="$sysroot" -fuse-ld=lld -shared -fPIC -O1 -Wall -Werror \
-  -DFOLDER="\"$STEPCTL_ARM64\"" Tests/Arm64/filter.c -o "$STEPCTL_ARM64/filter.so" || exit
-mkdir -p "$sysroot/etc"
-echo "$STEPCTL_ARM64/filter.so" >"$sysroot/etc/ld.so.preload"
+  -DFOLDER="\"$STEPCTL_ARM64\"" Tests/Arm64/filter.c -o "$STEPCTL_ARM64/lib/aarch64-linux-gnu/filter.so" || exit
+# inside.sh shows this file to programs of this machine, too, and they complain about a library that they cannot load.
+clang -shared -x c /dev/null -o "$STEPCTL_ARM64/lib/x86_64-linux-gnu/filter.so" || exit
+# shellcheck disable=SC2016 # ld.so fills $LIB in.
+echo "$STEPCTL_ARM64/"'$LIB/filter.so' >"$sysroot/etc/ld.so.preload"
 
 passed=0 failed=0 skipped=0
 title() { printf '\n== %s (%d s)\n' "$1" "$SECONDS"; }

@@ -57,9 +57,10 @@ struct AdvertisingReportsTests {
   func addressTypes() {
     for (type, isRandom) in [(0, false), (1, true), (2, false), (3, true)] as [(UInt8, Bool)] {
       let expected = Report(address: DeviceAddress(0xC605_0403_0201, isRandom: isRandom))
-      #expect(read(Self.event(0x02, [[0x03, type] + Self.legacy().dropFirst(2)])).reports == [expected])
-      let extended = Self.extended()
-      #expect(read(Self.event(0x0D, [extended[..<2] + [type] + extended[3...]])).reports == [expected])
+      var (legacy, extended) = (Self.legacy(), Self.extended())
+      (legacy[0], legacy[1], extended[2]) = (0x03, type, type)
+      #expect(read(Self.event(0x02, [legacy])).reports == [expected])
+      #expect(read(Self.event(0x0D, [extended])).reports == [expected])
     }
   }
 
