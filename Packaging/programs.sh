@@ -18,16 +18,10 @@ mkdir -p "$result" "$root/stepctl" "$root/swift"
 
 # In the root there is no git that knows this folder.
 source Packaging/stamp.sh
+source Packaging/goals.sh
 
 for goal in "${goals[@]}"; do
-  case $goal in
-  release) package=. programs=(stepctl stepd stepctl-operator stepctl-nfc stepctl-qr stepctl-traffic) ;;
-  fleet) package=Fleet programs=(stepfleet) ;;
-  *)
-    echo "programs.sh: there is no goal \"$goal\": release, fleet" >&2
-    exit 64
-    ;;
-  esac
+  take_goal "$goal"
   # Its own build folder stands where the Makefile has it, with the packages that it takes.
   build=$folder/build/$goal
   mkdir -p "$package/.build" "$build"

@@ -6,14 +6,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 suite=$1 goal=$2
 shift 2
-case $goal in
-release) package=. programs=(stepctl stepd stepctl-operator stepctl-nfc stepctl-qr stepctl-traffic) ;;
-fleet) package=Fleet programs=(stepfleet) ;;
-*)
-  echo "build.sh: there is no goal \"$goal\": release, fleet" >&2
-  exit 64
-  ;;
-esac
+source Packaging/goals.sh
+take_goal "$goal"
 Packaging/arm64/sdk.sh "$suite"
 folder=$PWD/.build/arm64
 sysroot=$folder/$suite/sysroot archives=$folder/$suite/archives

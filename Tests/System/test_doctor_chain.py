@@ -36,9 +36,7 @@ def test_a_vehicle_that_works_has_nothing_broken(shared_rider):
     assert any("left closed, right closed" in line for line in lines)
     version = shared_rider.vehicle.stepctl("--version").lines[0]
     assert any(f"stepd {version}, runs since" in line for line in lines)
-    # Half of the way there and back may be wrong, and on a busy machine that is more than a moment.
-    (off,) = re.findall(r"the vehicle's: ([\d.]+) s .*±", "\n".join(lines))
-    assert float(off) < 1
+    assert any("the vehicle's: 0.0 s" in line and "±" in line for line in lines)
 
 
 def test_nothing_moves_and_the_controller_sees_a_question_alone(shared_vehicle, shared_rider):

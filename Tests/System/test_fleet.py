@@ -504,8 +504,8 @@ def test_a_booking_brings_its_access(anna, server, car):
     assert seconds(longer["to"]) == seconds(booking["to"]) + 3600
     # The access goes on as long.
     claims = (file.parent / "token-2.jwt").read_text().split(".")[1]
-    # The server here counts from its own now, which is later; on a busy machine, by seconds.
-    assert 0 <= json.loads(unpadded(claims))["exp"] - seconds(longer["to"]) - 900 <= 60
+    # The server here counts from its own now, which may be a second later.
+    assert 0 <= json.loads(unpadded(claims))["exp"] - seconds(longer["to"]) - 900 <= 2
     ended = anna("bookings", "end", booking["id"][:4], "-y")
     assert (ended.status, ended.lines) == (0, [f"Rolling Chassis: ended  ({booking['id'][:8]})"])
     assert anna("bookings").lines == [] and len(anna("bookings", "list", "--all").lines) == 1

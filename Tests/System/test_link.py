@@ -57,8 +57,8 @@ def test_a_rider_of_another_make_opens_without_a_broker(linked, air):
 # --- Strangers ---
 
 
-@pytest.mark.parametrize("what", ["hold", "silent", "trickle", "junk"])
-def test_a_stranger_hears_nothing_and_holds_nothing_for_long(linked, air, what):
+@pytest.mark.parametrize("what, longest", [("hold", 5.5), ("silent", 4.5), ("trickle", 4.5), ("junk", 4.5)])
+def test_a_stranger_hears_nothing_and_holds_nothing_for_long(linked, air, what, longest):
     """The stranger ends no link: it has two because the vehicle ended the first, and stops when that ended the second."""
     alice = linked.rider("alice")
     stranger = air.peer(0, alice, what, "--times", 2, "--seconds", 600)
@@ -66,6 +66,7 @@ def test_a_stranger_hears_nothing_and_holds_nothing_for_long(linked, air, what):
     assert [answer["phase"] for answer in told] == ["idle"] * 5
     (*_, end) = says(stranger)
     assert len(end["seconds"]) == 2 and end["heard"] == 0, end
+    assert max(end["seconds"]) < longest, end
     assert linked.is_unmoved()
 
 
@@ -257,7 +258,8 @@ def test_a_vehicle_that_was_restarted_is_linked_again(beaming, parked):
     beaming.stepd.kill()
     starts(beaming)
     closed = alice.types("close", "--radio", "hci1")
-    assert closed.status == 0, closed
+    # Mostly it takes as long as before; a second or third attempt is no fault.
+    assert closed.status == 0 and closed.seconds < 6 * opened.seconds, (opened, closed)
 
 
 def test_the_doctor_examines_the_link_on_both_sides(beaming, parked):

@@ -88,7 +88,7 @@ def test_bluetoothd_beside_both_keeps_no_stranger_and_no_rider_out(car, tmp_path
         (told,) = says(air.peer(1, alice, "open"))
         assert told["position"] == "open", told
         (*_, end) = says(stranger)
-        assert len(end["seconds"]) == 3, end
+        assert len(end["seconds"]) == 3 and max(end["seconds"]) < 6, end
 
 
 def test_an_unprivileged_rider_finds_the_vehicle_through_bluetoothd(new_vehicle, tmp_path):

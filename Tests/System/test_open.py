@@ -158,11 +158,11 @@ def test_it_listens_on_until_the_rider_is_as_near_as_the_vehicle_asks_and_says_w
 def test_a_rider_who_comes_no_nearer_is_told_how_near_it_has_to_be_and_nothing_is_commanded(strict, tmp_path):
     alice = strict.rider("alice")
     with Adapter(tmp_path / "socket", strict.uuid, {1: -60, 2: -90}) as air:
-        ended = alice.types("open", "--radio", air.radio, "--timeout", "8")
+        ended = alice.types("open", "--radio", air.radio, "--timeout", "3")
     assert (ended.status, ended.stdout) == (3, "")
     assert re.fullmatch(r"not near enough: left: [\d.]+ m; the vehicle asks for less than 0\.5 m", ended.error)
     assert ended.stderr.splitlines()[-1] == "hint: come closer to the step"
-    assert strict.is_unmoved() and strict.published("left") <= 3, "a question alone, and another one when its challenge is old"
+    assert strict.is_unmoved() and strict.published("left") <= 2, "a question alone, and another one when its challenge is old"
 
 
 @pytest.mark.arm64

@@ -72,7 +72,7 @@ def test_a_newcomer_sees_a_step_open_with_one_command(on_terminal):
     began = time.monotonic()
     terminal = on_terminal(demo)
     terminal.shows("Rolling Chassis")
-    assert time.monotonic() - began < 10 * all_but_the_picture, "the picture is there at once"
+    assert time.monotonic() - began < 3 * all_but_the_picture, "the picture is there at once"
     # A walk takes its time.
     wait_until(lambda: "sliding" in "\n".join(terminal.frame), "the step slides")
     terminal.waits_for(b"the left step is open")

@@ -361,7 +361,7 @@ def test_control_c_ends_a_watch_that_waits_for_its_broker(vehicle, alice):
     vehicle.broker.kill()
     watch.says("connecting again")
     watch.signal(signal.SIGINT)
-    assert watch.ends().status == -signal.SIGINT
+    assert watch.ends(3).status == -signal.SIGINT
 
 
 def test_a_vehicle_that_is_gone_is_said_to_have_answered_last_when_it_did(vehicle, tmp_path):

@@ -97,7 +97,7 @@ def test_it_stops_five_seconds_after_the_last_place(serve, authority, hasty):
                     nothing_came += 1
             # A busy machine publishes seldom, and may hold the bridge up before it writes its stamp.
             pause = 2 * max(after - before for before, after in itertools.pairwise(published))
-            assert len(ages) > 2 and 4.5 - pause < ages[-1] < 6, (ages, pause)
+            assert len(ages) > 5 and 4.5 - pause < ages[-1] < 5.1, (ages, pause)
             # And goes on with the next one.
             await client.send(location())
             await passed_on(publisher, client)
@@ -446,8 +446,8 @@ def test_a_publisher_that_floods_is_sent_away_and_delays_nobody(serve, authority
         if frames < 100 + 2 * 50 * ended["after"] and ended["bytes"] < 20e6 + 2 * 10e6 * ended["after"]:
             pytest.skip(f"this machine is too busy to send a flood: {ended}")
     assert ended["sent away"], ended
-    # In frames that were published meanwhile. Who waited for the end of the flood would be behind by almost all.
-    assert len(behind) > published / 4 and sorted(behind)[len(behind) * 9 // 10] < max(8, published / 4), behind
+    # In frames that were published meanwhile. Who waited for the end of the flood would be more than a hundred behind.
+    assert len(behind) > published / 2 and sorted(behind)[len(behind) * 9 // 10] < 8, behind
     wait_until(lambda: counts(bridge)["refused"] == 1, "it is counted")
 
 
@@ -633,10 +633,9 @@ def test_a_recording_is_replayed_as_if_it_were_now(serve, authority, stepctl, tm
     told = stepctl("traffic", "delay", "--feed", f"wss://localhost:{bridge.port}/traffic", "--at", "48.7758,9.1829",
                    "--ca", authority.folder / "ca.pem", "--cert", certificate, "--key", key, "--for", "10",
                    "--json").json
-    # Over the end of the recording, too. On a busy machine a client misses some, and gets most of them late.
-    assert told["count"] + told["dropped"] > 100 and told["dropped"] < told["count"]
-    assert told["min_ms"] == pytest.approx(200, abs=30 + told["uncertainty_ms"])
-    assert told["p50_ms"] == pytest.approx(200, abs=1000 + told["uncertainty_ms"])
+    # Over the end of the recording, too. On a busy machine a client misses some.
+    assert told["count"] + told["dropped"] > 100 and told["dropped"] < told["count"] / 4
+    assert told["p50_ms"] == pytest.approx(200, abs=30 + told["uncertainty_ms"])
     assert abs(told["clock_offset_ms"]) < 1 + told["uncertainty_ms"]
 
 

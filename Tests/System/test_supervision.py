@@ -31,11 +31,11 @@ def test_systemd_hears_that_it_runs_lives_and_ends(parked, manager):
     manager.hears("STATUS=cannot connect")
     parked.starts_broker()
     manager.hears("STATUS=connected to localhost")
-    # Four times in the time that systemd waits; a busy machine only makes it fewer, but not fewer than systemd takes.
+    # Four times in the time that systemd waits; a busy machine only makes it fewer, but not by many.
     began = time.monotonic()
     manager.listens(0.01)
     count = manager.listens(3).count("WATCHDOG=1")
-    assert 4 <= count <= 4 * (time.monotonic() - began) + 2
+    assert 9 <= count <= 4 * (time.monotonic() - began) + 2
     stepd.signal(signal.SIGTERM)
     manager.hears("STOPPING=1")
     assert stepd.ends().status == 0

@@ -83,7 +83,7 @@ def test_a_foreign_client_logs_in_renews_and_logs_out(server, device, rider):
     assert device.decide(codes.user_code, rider).status_code == 200
     poll.interval = codes.interval
     token = poll()
-    assert token.token_type == "DPoP" and 500 <= token.expires_in <= 600
+    assert token.token_type == "DPoP" and 590 <= token.expires_in <= 600
     answer = session.get(server.url + "/v1/account", auth=token)
     assert answer.json()["email"] == rider
     assert [login["device"] for login in answer.json()["logins"]] == [key.dpop_jkt]

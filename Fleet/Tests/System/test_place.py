@@ -223,8 +223,7 @@ def test_find_says_what_it_would_say_when_the_fleet_cannot_help(fleet, phone, gp
     waiting = phone.stepctl.start(tmp_path / "waiting", "find", "--gpsd", gpsd)
     wait_until(lambda: has_client(fleet), "it asks")
     waiting.signal(signal.SIGINT)
-    # Without the signal it would wait for ten seconds.
-    ended = waiting.ends(8)
+    ended = waiting.ends(5)
     assert (ended.status, ended.stdout) == (-signal.SIGINT, ""), ended
     fleet.process.send_signal(signal.SIGCONT)
     assert fleet.types("account", "suspend", phone.email).returncode == 0

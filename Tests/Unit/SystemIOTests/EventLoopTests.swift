@@ -4,7 +4,7 @@ import SystemIO
 import TestSupport
 import Testing
 
-@Suite("Event loop", .timeLimit(.minutes(10))) struct EventLoopTests {
+@Suite("Event loop", .timeLimit(.minutes(1))) struct EventLoopTests {
   let loop: EventLoop
 
   init() throws { loop = try EventLoop() }
@@ -48,13 +48,6 @@ import Testing
 
   @Test("a tick every five milliseconds keeps its rhythm, and the loop sleeps in between")
   func rhythm() throws {
-    // A busy machine holds it up now and then, and not every time.
-    var isKept = false
-    for _ in 0..<10 where !isKept { isKept = try keepsRhythm() }
-    #expect(isKept)
-  }
-
-  private func keepsRhythm() throws -> Bool {
     let start = Instant.now
     let processor = processorTime()
     // A thread that sleeps until the same times: a machine that makes the loop late makes this one late, too.
@@ -82,7 +75,8 @@ import Testing
     #expect(start.duration(to: .now) >= .milliseconds(495))
     #expect(try waitReadable([sleeper.descriptor], until: .now + .seconds(30)) == [true])
     // A loop that is a quarter of a second late once is late for half of the ticks.
-    return late < 50 + sleeper.take()! && processorTime() - processor < 0.25
+    #expect(late < 50 + sleeper.take()!)
+    #expect(processorTime() - processor < 0.25)
   }
 
   @Test("what a timer schedules for the past has its turn, but does not keep descriptors waiting")
