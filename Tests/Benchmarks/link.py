@@ -14,6 +14,9 @@ the figures of the network, which are taken beside.
     ask        `status` by a rider of another make, question to answer; with and without data length extension
     stop       by a rider whose link is there already, command to the answer that says that the step rests
     strangers  `cold` while four strangers hold links and one more connects all the time
+    walks      how many of the walk-ups that a step opens for with a network it opens for without one. The model's riders
+               (vehicle_model.py) come from 5 to 9 m, with its levels and its losses, which the link suffers as well. The
+               kernel's time is virtual: an hour of walks takes some minutes. Not part of everything; `--rounds 1000`
 """
 
 import argparse
@@ -23,14 +26,18 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
+
+import vehicle_model
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
 sys.path[:0] = [str(REPOSITORY / "Tests/System"), str(REPOSITORY / "Tests/Peers")]
 PARTS = ("open", "cold", "ask", "stop", "strangers")
+VIRTUAL_PARTS = ("walks",)
 
 
 def show(name: str, seconds: list[float], asked: int | None = None):
@@ -45,17 +52,20 @@ def show(name: str, seconds: list[float], asked: int | None = None):
 class Street:
     """A vehicle with its adapter, a rider with another, and strangers."""
 
-    def __init__(self, folder: Path, stack: ExitStack, peers: int = 1, options: str = "", beacon: bool = True):
+    def __init__(
+        self, folder: Path, stack: ExitStack, peers: int = 1, options: str = "",
+        beacons: tuple[str, ...] = ("left=hci0",), adapters: int = 2,
+    ):
         from links import Air, takes_links
         from programs import Stepctl, Transcript
         from vehicle import Vehicle
 
         (folder / "home").mkdir(parents=True)
-        beacons = ("--beacon", "left=hci0") if beacon else ()
-        self.beacon = beacon
-        self.vehicle = Vehicle(folder / "car", Stepctl(folder / "home", Transcript()), stack, *beacons)
+        self.beacons = beacons
+        words = [word for beacon in beacons for word in ("--beacon", beacon)]
+        self.vehicle = Vehicle(folder / "car", Stepctl(folder / "home", Transcript()), stack, *words)
         takes_links(self.vehicle)
-        self.air = Air(self.vehicle, folder, *([options] if options else []), peers=peers)
+        self.air = Air(self.vehicle, folder, *([options] if options else []), peers=peers, adapters=adapters)
         self.air.does("rssi", 0, 1, -50)
         self.riders = [self.vehicle.rider(f"rider{number}") for number in range(16)]
 
@@ -63,17 +73,19 @@ class Street:
         from links import starts
 
         starts(self.vehicle)
-        if self.beacon:
-            self.vehicle.stepd.says("left: on the air")
+        for beacon in self.beacons:
+            self.vehicle.stepd.says(f"{beacon.partition('=')[0]}: on the air")
 
     def opens(self, number: int, *arguments) -> tuple[float, float] | None:
+        return self.moves(number, ("open", "close")[number % 2], "left", *arguments)
+
+    def moves(self, number: int, position: str, *arguments) -> tuple[float, float] | None:
         """Seconds from `proof` and from the beginning until it moves. A device may begin ten motions a minute."""
         rider = self.riders[number // 2 % len(self.riders)]
-        command = [os.environ["STEPCTL_BIN_DIR"] + "/stepctl", ("open", "close")[number % 2], "left"]
+        command = [os.environ["STEPCTL_BIN_DIR"] + "/stepctl", position, "--vehicle", rider.file, *arguments]
         began, times, said = time.monotonic(), {}, []
         process = subprocess.Popen(
-            [*command, "--vehicle", rider.file, *arguments], env=self.vehicle.stepctl.environment,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            command, env=self.vehicle.stepctl.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
         for line in process.stderr:
             said.append(line)
@@ -81,9 +93,39 @@ class Street:
         if process.wait() != 0:
             print("".join(said), file=sys.stderr, flush=True)
             return None
-        moved = times.get("answer moving") or times["answer " + ("open", "closed")[number % 2]]
+        moved = times.get("answer moving") or times["answer " + {"open": "open", "close": "closed"}[position]]
         return moved - next(at for label, at in times.items() if label.startswith("proof")), moved - began
 
+    def plays(self, walk, is_over: threading.Event):
+        """The vehicle's adapter is the left beacon, the third one is the right beacon."""
+        heard = {(round(at // vehicle_model.INTERVAL), beacon): power + level for at, beacon, level, power in walk.frames}
+        began = time.monotonic()
+        for slot in range(round(vehicle_model.DURATION / vehicle_model.INTERVAL)):
+            if is_over.wait(began + slot * vehicle_model.INTERVAL - time.monotonic()):
+                break
+            for beacon, port in enumerate((0, 2)):
+                if level := heard.get((slot, beacon)):
+                    self.air.does("rssi", port, 1, round(level))
+                self.air.does("loss", port, 1, 0 if level else 100)
+        self.air.does("loss", 0, 1, 0)
+        self.air.does("loss", 2, 1, 0)
+
+    def walks_up(self, number: int, walk, *arguments) -> float | None:
+        """Seconds until the rider's own step moves; None if it does not. No other one may."""
+        before = self.vehicle.motions
+        positions = {step: position for step, _, position in before}
+        own = ("left", "right")[walk.step]
+        is_over = threading.Event()
+        air = threading.Thread(target=self.plays, args=(walk, is_over))
+        air.start()
+        limit = ("--timeout", str(round(vehicle_model.DURATION)))
+        times = self.moves(number, "close" if positions.get(own) == "open" else "open", "--radio", "hci1", *limit, *arguments)
+        is_over.set()
+        air.join()
+        moved = [step for step, _, _ in self.vehicle.motions[len(before):]]
+        if moved not in ([], [own]):
+            print(f"walk {number}: at the step {own}, and {moved} moved", flush=True)
+        return times[1] if times and moved == [own] else None
 
     def deaf_times(self) -> list[float]:
         """From the end of the rider's scan to the next one, where the kernel has made a connection in between.
@@ -120,7 +162,7 @@ def measure_open(folder, rounds):
 def measure_cold(folder, rounds):
     with ExitStack() as stack:
         # A recording's beacons do not change.
-        street = Street(folder, stack, beacon=False)
+        street = Street(folder, stack, beacons=())
         street.starts()
         recording = ("--radio", street.vehicle.radio("left"), "--via", "hci1")
         found = [street.opens(number, *recording) for number in range(rounds)]
@@ -149,7 +191,7 @@ def measure_ask(folder, rounds):
 
 def measure_stop(folder, rounds):
     with ExitStack() as stack:
-        street = Street(folder, stack, beacon=False)
+        street = Street(folder, stack, beacons=())
         street.vehicle.edit("stepd.toml", travel_s=4.0)
         street.starts()
         times = []
@@ -162,7 +204,7 @@ def measure_stop(folder, rounds):
 
 def measure_strangers(folder, rounds):
     with ExitStack() as stack:
-        street = Street(folder, stack, peers=6, beacon=False)
+        street = Street(folder, stack, peers=6, beacons=())
         street.starts()
         crowd = [street.air.peer(n, street.riders[0], "silent", "--seconds", 600) for n in range(1, 5)]
         crowd.append(street.air.peer(5, street.riders[0], "connect", "--seconds", 600, "--times", 100_000))
@@ -172,22 +214,50 @@ def measure_strangers(folder, rounds):
         show("strangers: cold beside five of them", [times[1] for times in found if times], rounds)
 
 
+def measure_walks(folder, rounds):
+    walks = vehicle_model.riders(31, rounds, "walks up")
+    with ExitStack() as stack:
+        street = Street(folder, stack, peers=0, beacons=("left=hci0", "right=hci2"), adapters=3)
+        street.vehicle.edit("stepd.toml", reserve_s=0)  # for whoever walks up next
+        street.vehicle.starts_broker()
+        street.starts()
+        street.vehicle.stepd.says("connected to")
+        found = {}
+        for name, arguments in (("with a network", ("--via", "network")), ("without", ())):
+            if name == "without":
+                # The broker is there, and cannot be reached: as in a garage.
+                subprocess.run("tc qdisc add dev lo root netem loss 100%".split(), check=True)
+            found[name] = [street.walks_up(number, walk, *arguments) for number, walk in enumerate(walks)]
+            show(f"walks: to the motion, {name}", [time for time in found[name] if time], len(walks))
+        opened = [pair for pair in zip(found["with a network"], found["without"]) if pair[0]]
+        both = sum(without is not None for _, without in opened)
+        print(f"walks: opened without a network, of those with one: {both} of {len(opened)}, {both / len(opened):.1%}")
+
+
+def in_kernel(arguments, parts: list[str], *options: str) -> int:
+    if not parts:
+        return 0
+    rig = [REPOSITORY / "Tests/Rig/run.sh", "--timeout", 7200, "--scn", "none", "--noup", *options, "--"]
+    inside = [sys.executable, __file__, "--bin", arguments.bin.resolve(), "--rounds", arguments.rounds, *parts]
+    return subprocess.run(list(map(str, [*rig, "env", "STEPCTL_IN_RIG=1", *inside]))).returncode
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", required=True, type=Path, help="the folder of stepctl and stepd")
     parser.add_argument("--rounds", type=int, default=50)
-    parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)} (default: all)")
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join((*PARTS, *VIRTUAL_PARTS))}")
     arguments = parser.parse_args()
     parts = arguments.parts or PARTS
-    if wrong := set(parts) - set(PARTS):
+    if wrong := set(parts) - set(PARTS) - set(VIRTUAL_PARTS):
         parser.error(f"there is no {' or '.join(sorted(wrong))}")
     if "STEPCTL_IN_RIG" not in os.environ:
         if not (REPOSITORY / ".build/rig/linux").exists():
             print("link.py: error: there is no kernel to run it in: `make rig` builds it", file=sys.stderr)
             return 69
-        inside = [sys.executable, __file__, "--bin", arguments.bin.resolve(), "--rounds", arguments.rounds, *parts]
-        rig = [REPOSITORY / "Tests/Rig/run.sh", "--timeout", "3600", "--scn", "none", "--noup", "--"]
-        return subprocess.run(list(map(str, [*rig, "env", "STEPCTL_IN_RIG=1", *inside]))).returncode
+        statuses = [in_kernel(arguments, [part for part in parts if part in PARTS])]
+        statuses += [in_kernel(arguments, [part], "--virtual-time") for part in parts if part in VIRTUAL_PARTS]
+        return max(statuses)
     os.environ["STEPCTL_BIN_DIR"] = str(arguments.bin)
     for part in parts:
         with tempfile.TemporaryDirectory() as folder:

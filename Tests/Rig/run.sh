@@ -12,7 +12,7 @@
 #   --timeout N       seconds that all of it may take (60)
 #   --kernel WORD     for the kernel's command line
 #   --kasan           takes the kernel that looks for its own faults, and fails if it found one
-#   --virtual-time    time passes only when nothing has to be done; who waits for the clock without sleeping hangs
+#   --virtual-time    whoever sleeps is awake at once, and the clock has gone on; an hour of waiting takes no time
 #   --keep FOLDER     keeps what was logged; ctl0.log has each command that the first controller got
 #
 # The exit status is the program's; 124 when the time is over; 125 when there is no kernel, or it failed.
@@ -31,7 +31,7 @@ while (($# > 0)); do
   --noup) up='' ;;
   --kasan) variant=kasan/ ;;
   --dbus) bus=1 ;;
-  --virtual-time) kernel+=(time-travel=inf-cpu) ;;
+  --virtual-time) kernel+=(time-travel) ;;
   --)
     shift
     break

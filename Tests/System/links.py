@@ -23,17 +23,17 @@ def starts(vehicle: Vehicle):
 
 
 class Air:
-    """The vehicle has the first controller, and is an adapter of the machine, as is the second. The others are Bumble's."""
+    """The vehicle has the first controller. It is an adapter of the machine, as the next ones are; the last are Bumble's."""
 
-    def __init__(self, vehicle: Vehicle, folder, *options: str, peers: int = 2):
+    def __init__(self, vehicle: Vehicle, folder, *options: str, peers: int = 2, adapters: int = 2):
         self.vehicle, self.folder, self.orders = vehicle, folder, folder / "orders"
-        ports = [f"vhci{options[0] if options else ''}", "vhci"]
+        ports = [f"vhci{options[0] if options else ''}"] + ["vhci"] * (adapters - 1)
         ports += [f"unix:{folder / f'peer{n}'},addr=02:00:C0:5E:00:3{n}" for n in range(peers)]
         ready = folder / "ready"
         self.log = folder / "air.log"
         vehicle.starts("air", AIR, "--ctl", self.orders, "--log", self.log, "--ready", ready, *ports)
         wait_until(lambda: ready.exists() and ready.read_text(), "the controllers")
-        for adapter in ("hci0", "hci1"):
+        for adapter in (f"hci{number}" for number in range(adapters)):
             wait_until(lambda: vehicle.starts("up", "hciconfig", adapter, "up").ends().status == 0, adapter)
 
     def does(self, *order):

@@ -28,7 +28,7 @@ def runs(file: str, chosen: str, *options: str, least: int):
     environment = ["env", "STEPCTL_IN_RIG=1", f"STEPCTL_BIN_DIR={BINARIES}", "PYTHONDONTWRITEBYTECODE=1"]
     folder = Path(__file__).parent
     ended = subprocess.run(
-        [RUN, "--timeout", "3000", *options, "--", *environment, *pytest_, folder / file],
+        [RUN, "--virtual-time", "--timeout", "3000", *options, "--", *environment, *pytest_, folder / file],
         capture_output=True,
         text=True,
         cwd=folder,

@@ -24,13 +24,13 @@ def air_around(vehicle: Vehicle) -> Air:
     return air
 
 
-def listens(vehicle: Vehicle, air: Air, **policy):
-    """Gives the vehicle ears, and a policy; `proofs` and `both`."""
+def listens(vehicle: Vehicle, radio, **policy):
+    """Gives the vehicle ears, of which `radio` says the adapter for a step, and a policy; `proofs` and `both`."""
     text = (vehicle.folder / "stepd.toml").read_text()
     both = policy.pop("both", False)
     text = re.sub(r"^proofs = .*$", lambda line: f"{line[0]}\nboth = {str(both).lower()}", text, flags=re.MULTILINE)
     for step in ("left", "right"):
-        text += f'\n[ears.steps.{step}]\nadapter = "{air.radio(step)}"\n'
+        text += f'\n[ears.steps.{step}]\nadapter = "{radio(step)}"\n'
     (vehicle.folder / "stepd.toml").write_text(text)
     vehicle.edit("stepd.toml", **policy)
 
@@ -41,7 +41,7 @@ def new_listening(parked):
 
     def make(**policy) -> tuple[Vehicle, Air]:
         air = air_around(parked)
-        listens(parked, air, **({"proofs": ["beacon", "heard"], "both": True} | policy))
+        listens(parked, air.radio, **({"proofs": ["beacon", "heard"], "both": True} | policy))
         return parked, air
 
     return make
@@ -215,7 +215,7 @@ def test_check_finds_ears_that_could_not_tell_the_sides(new_listening, change, m
 @outside
 def test_ears_that_no_proof_asks_for_are_not_opened(parked):
     air = air_around(parked)
-    listens(parked, air, proofs=["beacon"])
+    listens(parked, air.radio, proofs=["beacon"])
     parked.starts_all()
     assert parked.rider("alice").moves("open", "left").status == 0
     assert "listens with" not in parked.stepd.stderr.read_text()
@@ -230,7 +230,7 @@ def test_an_ordinary_adapter_calls_while_it_listens(new_vehicle, commands):
     """Each adapter of the vehicle sends a beacon and listens, and the rider's does both at once."""
     vehicle = new_vehicle("car", "--beacon", "left=hci0", "--beacon", "right=hci1")
     air = air_around(vehicle)
-    listens(vehicle, air, proofs=["beacon", "heard"], both=True)
+    listens(vehicle, air.radio, proofs=["beacon", "heard"], both=True)
     vehicle.edit("stepd.toml", period_s=8)
     air.starts(*commands, left_rider=HERE, right_rider=AWAY, **AT_LEFT)
     starts(vehicle)

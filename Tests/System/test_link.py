@@ -14,6 +14,8 @@ import stepproto as proto
 from links import Air, starts, takes_links
 from programs import wait_until
 from rig import in_rig
+from test_ears import listens
+from test_events import Log
 from vehicle import Vehicle
 
 pytestmark = in_rig
@@ -218,6 +220,33 @@ def test_walking_out_of_reach_ends_with_a_doubt_and_not_with_a_guess(linked, air
     ended = opening.ends()
     assert ended.status == 6 and "may have moved" in ended.error, ended
     linked.wait_for_motions(("left", "close", "open"))
+
+
+def test_a_weak_link_opens_nothing_where_a_strong_one_is_asked_for(car, tmp_path):
+    """The vehicle's ears hear the rider at the left step, and the adapter of its links hears the rider from afar."""
+    listens(car, {"left": "hci2", "right": "hci3"}.get, proofs=["beacon", "heard"], both=True)
+    file = car.folder / "stepd.toml"
+    file.write_text(file.read_text().replace("both = true\n", "both = true\nlink_dbm = -70\n"))
+    air = Air(car, tmp_path, peers=0, adapters=4)
+    for adapter, level in ((0, -85), (2, -50), (3, -80)):
+        air.does("rssi", adapter, 1, level)
+    starts(car)
+    for step in ("left", "right"):
+        car.stepd.says(f"{step}: listens with")
+    alice = car.rider("alice")
+    here = ("--via", "hci1", "--call-radio", "hci1", "--timeout", "30")
+    refused = alice.moves("open", "left", *here)
+    assert refused.status == 5 and "not_heard" in refused.error, refused
+    assert car.is_unmoved()
+    air.does("rssi", 0, 1, -50)
+    opened = alice.moves("open", "left", *here)
+    assert opened.status == 0, opened
+    assert car.motions == [("left", "close", "open")]
+    # The operator learns why.
+    car.starts_broker()
+    car.stepd.says("connected to")
+    causes = [event.get("cause") for event in Log(car).events() if event["kind"] == "refused"]
+    assert causes == ["weak_link"]
 
 
 # --- One adapter for all ---

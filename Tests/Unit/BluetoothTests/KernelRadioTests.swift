@@ -40,6 +40,11 @@ struct KernelRadioTests {
     --pre "sed -i '/context=.default/,/policy>/s/allow/deny/' /etc/dbus-1/system.d/bluetooth.conf; \
     dbus-send --system --print-reply --dest=org.freedesktop.DBus / org.freedesktop.DBus.ReloadConfig; sleep 0.5"
     """
+  /// As a service manager does it: while the old one has its name on the bus, a new one ends at once.
+  private static let restart = """
+    kill $(pgrep bluetoothd); while pgrep --runstates DRS bluetoothd; do sleep 0.1; done; \
+    /usr/libexec/bluetooth/bluetoothd -n &
+    """
 
   static let cases = [
     Case("a Bluetooth 5 controller", "hci"),
@@ -62,10 +67,7 @@ struct KernelRadioTests {
     Case("bluetoothd that runs", "hci", "--dbus"),
     Case("bluetoothd that starts", "ended by /usr/libexec/bluetooth/bluetoothd -n &", bus),
     Case("bluetoothd that scans for another", "ended by bluetoothctl --timeout 2 scan on &", "--dbus"),
-    Case(
-      "bluetoothd that is restarted",
-      "ended by kill $(pgrep bluetoothd); /usr/libexec/bluetooth/bluetoothd -n &",
-      "--dbus"),
+    Case("bluetoothd that is restarted", "ended by \(restart)", "--dbus"),
     Case("bluetoothd that stops", "bluetoothdStops", "--dbus"),
 
     // Of what is on the air for a second after the scan has begun, there is more when it has begun again.
@@ -113,7 +115,7 @@ extension KernelRadioTests.Case {
       """
       cat >'\(folder.path)/scenario' <<'EOF'
       \(scenario)EOF
-      '\(Rig.path)/run.sh' --timeout 300 --keep '\(folder.path)/kept' \(scenarioOption) \(options) -- \(prefix) \
+      '\(Rig.path)/run.sh' --virtual-time --timeout 300 --keep '\(folder.path)/kept' \(scenarioOption) \(options) -- \(prefix) \
         env STEPCTL_IN_RIG=1 STEPCTL_DEED='\(words.last ?? "")' '\(CommandLine.arguments[0])' \
         --testing-library swift-testing --filter 'KernelRadioCases.\(words[0])\\(' 2>&1
       """)
