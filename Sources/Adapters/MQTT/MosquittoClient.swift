@@ -167,8 +167,8 @@ final class MosquittoClient {
     // made. After a reset there may still be something to read.
     guard [0, ECONNRESET, EPIPE].contains(code) else { throw .cannotConnect(settings.broker, code: code) }
     // libmosquitto begins the handshake before TCP has connected, and a write to a refused connection clears the error.
-    // What remains is a closed socket on which nothing was ever acknowledged, so that no round trip was measured (tcp(7)).
-    // An emulator's answer may have the state alone, its first byte (qemu-user 7.2): the round trip stays 0.
+    // What remains is a closed socket on which nothing was ever acknowledged: no round trip was measured (tcp(7)).
+    // An emulator may answer with no more than the state, the first byte (qemu-user 7.2). Then the round trip stays 0.
     var information = tcp_info()
     size = socklen_t(MemoryLayout<tcp_info>.size)
     getsockopt(mosquitto_socket(handle), Int32(IPPROTO_TCP), TCP_INFO, &information, &size)
