@@ -118,8 +118,9 @@ compiler() {
     patchelf --set-interpreter "$library/ld-linux-x86-64.so.2" --force-rpath --set-rpath \
       "\$ORIGIN/../lib/swift/host/compiler:\$ORIGIN/../lib/swift/host:\$ORIGIN/../lib/swift/linux:$library" "$to/bin/$program"
   done
-  # It links with this machine's.
+  # It links with this machine's programs, and SwiftPM looks into its index for tests.
   for program in clang clang++ ld.lld llvm-ar; do ln -s "$toolchain/$program" "$to/bin"; done
+  ln -s "$toolchain/../lib/libIndexStore.so" "$to/lib"
   "$to/bin/swiftc" -nonlib-dependency-scanner --version 2>/dev/null | head -n 1 >&2
 }
 

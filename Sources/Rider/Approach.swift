@@ -37,6 +37,8 @@ package struct Approach {
     case connect
     /// Begin new requests that prepare these steps, in place of all earlier ones.
     case ask([StepID])
+    /// The rider stands at a step: the vehicle's answer is waited for, and not for long.
+    case expect
     case startSearches
     /// End the searches. Nothing more is reported of them.
     case stopSearches
@@ -168,6 +170,8 @@ package struct Approach {
 
     var target: Command.Move.Target
     var stage = Stage.connecting
+    /// Whether the vehicle's answer is waited for (`Effect.expect`).
+    var isExpecting = false
     /// The error that ended the request to each step.
     var failures: [StepID: RiderError] = [:]
     /// Why the vehicle delayed the step last, and when to stop asking again.
@@ -302,7 +306,16 @@ package struct Approach {
   private mutating func renew() {
     wish?.stage = .approaching
     wish?.failures = [:]
+    wish?.isExpecting = false
     effects.append(.ask(goal.steps))
+    // Whoever does not search comes no closer, and whoever watches a screen wants to know.
+    if goal.asksFirst || goal.goesOn { expect() }
+  }
+
+  private mutating func expect() {
+    guard wish?.isExpecting == false else { return }
+    wish?.isExpecting = true
+    effects.append(.expect)
   }
 
   private mutating func forgo(_ error: any Error) {
@@ -359,7 +372,7 @@ package struct Approach {
     // A recording ends at once. An unreachable vehicle is the more important error, but is known only later.
     case .success(.undecided(let location, let radio)) where wish == nil || presence.isAnswered:
       end(.success(.undecided(location, radio)))
-    case .success: break
+    case .success: expect()
     }
   }
 
@@ -453,6 +466,7 @@ package struct Approach {
       if goal.wait == .zero { endSearch() }
     case .asks(let sighting):
       if let error = wish.failures[sighting.step.id] { return fail(error, at: now) }
+      expect()
       report(.asks(sighting))
     case .lacks(let sighting, let shortfall):
       guard case .ended = searches else { return report(.lacks(sighting, shortfall)) }

@@ -95,6 +95,7 @@ package final class ApproachRunner {
         // A client that is to be closed has nothing more to say.
         if client === self.client { try apply(.request(update, of: step)) }
       }
+    case .expect: try client?.expect()
     case .startSearches: try search.start(on: loop) { [unowned self] in try apply(.search($0, $1)) }
     case .stopSearches: search.stop()
     case .present(let sighting, let target): try client?.present(sighting, to: target)

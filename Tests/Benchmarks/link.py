@@ -97,18 +97,23 @@ class Street:
         return moved - next(at for label, at in times.items() if label.startswith("proof")), moved - began
 
     def plays(self, walk, is_over: threading.Event):
-        """The vehicle's adapter is the left beacon, the third one is the right beacon."""
-        heard = {(round(at // vehicle_model.INTERVAL), beacon): power + level for at, beacon, level, power in walk.frames}
+        """The third and the fourth adapter are the beacons, of which each frame is the model's. The vehicle's link has
+        the left one's level, and loses the model's share of its frames."""
+        heard = {(int(at / vehicle_model.INTERVAL), beacon): power + level for at, beacon, level, power in walk.frames}
         began = time.monotonic()
-        for slot in range(round(vehicle_model.DURATION / vehicle_model.INTERVAL)):
-            if is_over.wait(began + slot * vehicle_model.INTERVAL - time.monotonic()):
+        for slot, loss in enumerate(walk.losses):
+            if is_over.wait(max(0, began + slot * vehicle_model.INTERVAL - time.monotonic())):
                 break
-            for beacon, port in enumerate((0, 2)):
-                if level := heard.get((slot, beacon)):
-                    self.air.does("rssi", port, 1, round(level))
-                self.air.does("loss", port, 1, 0 if level else 100)
-        self.air.does("loss", 0, 1, 0)
-        self.air.does("loss", 2, 1, 0)
+            orders = [("loss", 0, 1, round(100 * loss))]
+            for beacon, port in enumerate((2, 3)):
+                level = heard.get((slot, beacon))
+                orders.append(("loss", port, 1, 100 if level is None else 0))
+                if level is not None:
+                    orders += [("rssi", adapter, 1, round(level)) for adapter in ((port, 0) if port == 2 else (port,))]
+            for order in orders:
+                self.air.does(*order)
+        for port in (0, 2, 3):
+            self.air.does("loss", port, 1, 0)
 
     def walks_up(self, number: int, walk, *arguments) -> float | None:
         """Seconds until the rider's own step moves; None if it does not. No other one may."""
@@ -217,7 +222,7 @@ def measure_strangers(folder, rounds):
 def measure_walks(folder, rounds):
     walks = vehicle_model.riders(31, rounds, "walks up")
     with ExitStack() as stack:
-        street = Street(folder, stack, peers=0, beacons=("left=hci0", "right=hci2"), adapters=3)
+        street = Street(folder, stack, peers=0, beacons=("left=hci2", "right=hci3"), adapters=4)
         street.vehicle.edit("stepd.toml", reserve_s=0)  # for whoever walks up next
         street.vehicle.starts_broker()
         street.starts()

@@ -27,6 +27,7 @@ class Rider:
     frames: list[tuple[float, int, float, float]]  # time, beacon, level, measured power
     beside: np.ndarray  # at each tick: from the flank, m; negative at the other side
     distances: np.ndarray  # at each tick: from the step's beacon, m
+    losses: np.ndarray  # in each interval: the share of all frames that is lost
 
 
 def path(dice: np.random.Generator, kind: str, side: int, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -70,6 +71,7 @@ def rider(seed: tuple[int, ...], kind: str, body: float | None = None) -> Rider:
     lengths = dice.uniform(0.3, 1.5, 10) * dice.integers(0, 2)
     is_burst = ((times >= starts[:, None]) & (times < (starts + lengths)[:, None])).any(0)
     keep = np.exp(-np.hypot(np.diff(x), np.diff(y)) / 0.5)
+    losses = np.where(is_burst, 0.9, 0.3)
     frames, step = [], None if kind in ("at an end", "away") else 0 if side > 0 else 1
     for beacon, place in enumerate((FLANK, -FLANK)):
         distance = np.hypot(np.hypot(x, y - place), HEIGHT)
@@ -81,13 +83,13 @@ def rider(seed: tuple[int, ...], kind: str, body: float | None = None) -> Rider:
         level = power - 10 * exponent * np.log10(distance) + shade - metal * is_hidden - body
         level += dice.normal(0, 2.7, 3)[dice.integers(0, 3, len(times))]
         level += dice.normal(0, 2.5, len(times)) + 1.5 - dice.exponential(1.5, len(times))
-        is_heard = (dice.random(len(times)) >= np.where(is_burst, 0.9, 0.3)) & (level + POWER > SENSITIVITY)
+        is_heard = (dice.random(len(times)) >= losses) & (level + POWER > SENSITIVITY)
         frames += [(times[at], beacon, float(round(level[at])), POWER) for at in np.nonzero(is_heard)[0]]
     ticks = np.arange(0, DURATION, TICK)
     place = -FLANK if step == 1 else FLANK
     beside = np.interp(ticks, times, y * (side if kind != "at an end" else 0)) - FLANK
     distances = np.interp(ticks, times, np.hypot(np.hypot(x, y - place), HEIGHT))
-    return Rider(kind, step, body, sorted(frames), beside, distances)
+    return Rider(kind, step, body, sorted(frames), beside, distances, losses)
 
 
 def riders(seed: int, count: int, kind: str | None = None) -> list[Rider]:

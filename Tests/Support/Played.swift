@@ -47,6 +47,8 @@ package final class PlayedServo: ServoDriver {
   package var releaseFailure: ServoError?
   /// Nothing is done until `work`.
   package var isSlow = false
+  /// While an order is carried out that waited.
+  package private(set) var isLate = false
   /// Nor is anything for these steps.
   package var slowSteps: Set<StepID> = []
   /// Where steps are held.
@@ -75,7 +77,9 @@ package final class PlayedServo: ServoDriver {
   package func work() {
     let orders = waiting
     waiting = []
+    isLate = true
     for order in orders { report(ServoReport(order, outcome(of: order))) }
+    isLate = false
   }
 
   private func outcome(of order: ServoOrder) -> ServoReport.Outcome {

@@ -279,6 +279,28 @@ def test_a_rider_walks_up_and_opens_with_one_adapter_and_no_network(beaming, par
     assert len(beaming.motions) == 4
 
 
+def test_a_rider_on_the_way_opens_as_soon_as_the_vehicle_is_reached(beaming, parked):
+    """That takes longer than anybody waits who stands at a step; and nothing is in reach before."""
+    parked.does("far", 0, 1)
+    coming = beaming.rider("alice").starts("open", "--radio", "hci1", "-v", "--timeout", "120")
+    coming.says("by Bluetooth")
+    time.sleep(20)
+    assert coming.lives
+    parked.does("near", 0, 1)
+    ended = coming.ends()
+    assert ended.status == 0, ended
+    assert beaming.motions == [("left", "close", "open")]
+
+
+def test_who_stands_at_a_step_is_told_soon_that_no_way_leads_to_the_vehicle(new_vehicle, tmp_path):
+    car = new_vehicle("car", "--beacon", "left=hci0")
+    Air(car, tmp_path, peers=0).does("rssi", 0, 1, -50)
+    car.launches_stepd().says("left: on the air")
+    ended = car.rider("alice").types("open", "--radio", "hci1", "--timeout", "120")
+    assert ended.status == 69 and "by Bluetooth: the vehicle is not heard" in ended.error, ended
+    assert ended.seconds < 30, ended
+
+
 def test_a_vehicle_that_was_restarted_is_linked_again(beaming, parked):
     """The rider's kernel still has the connection to the address that the vehicle had before."""
     alice = beaming.rider("alice")

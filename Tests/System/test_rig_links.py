@@ -10,6 +10,6 @@ import rig
 pytestmark = rig.needs_kernel
 
 
-@pytest.mark.parametrize("file, least", [("test_link.py", 25), ("test_link_radios.py", 14)], ids=["link", "radios"])
+@pytest.mark.parametrize("file, least", [("test_link.py", 27), ("test_link_radios.py", 14)], ids=["link", "radios"])
 def test_in_a_real_kernel(file, least):
     rig.runs(file, "", "--scn", "none", "--noup", least=least)

@@ -24,6 +24,8 @@ package enum Via: Equatable, Sendable {
 
   /// How long it may take until the vehicle is heard, where a link was not asked for.
   static let hearingTime = Duration.seconds(4)
+  /// How long a link that failed again is left alone: each attempt interrupts the scan for beacons.
+  static let pause = Duration.milliseconds(500)
   /// How long a link may take to come about, where the network may still answer.
   static let searchTime = Duration.seconds(8)
 }
@@ -111,11 +113,15 @@ final class LinkCarrier: Carrier {
   /// - Parameters:
   ///   - hearing: how long it may take until the vehicle is heard, each time.
   ///   - patience: how long it may take until there is a link.
-  init(_ radio: RadioSpec, to access: RiderAccess, hearing: Duration, patience: Duration) throws {
+  ///   - pause: how long to wait before.
+  init(
+    _ radio: RadioSpec, to access: RiderAccess, hearing: Duration, patience: Duration, after pause: Duration = .zero
+  ) throws {
     let (events, orders, thread) = (try Mailbox<Event>(), try Mailbox<Order>(), try WorkerThread())
     let (key, topic, stop) = (access.encryptionKey, access.topic, thread.stop)
     (self.events, self.orders, self.thread, self.key) = (events, orders, thread, key)
     try thread.start {
+      guard (try? waitReadable([stop.number], until: .now + pause)) != [true] else { return }
       LinkCarrier.run(radio, key, topic, events, orders, hearing: hearing, until: .now + patience, stop)
     }
   }

@@ -178,12 +178,13 @@ public final class RiderClient {
   private func tryLink() throws {
     guard let radio = via.radio else { return }
     linkTries += 1
+    let pause = linkTries > 2 ? Via.pause : .zero
     detail("looking for the vehicle by Bluetooth, with \(radio)")
     let isOnly = if case .bluetooth = via { true } else { false }
     try add(
       LinkCarrier(
         radio, to: access, hearing: isOnly ? patience : min(patience, Via.hearingTime),
-        patience: ways.isEmpty ? patience : min(patience, Via.searchTime)))
+        patience: ways.isEmpty ? patience : min(patience, Via.searchTime), after: pause))
   }
 
   /// Tries a link beside the network, and asks on it whatever is not answered yet.
@@ -277,7 +278,19 @@ public final class RiderClient {
   private func running(
     _ goal: StepRequest.Goal, _ tell: @escaping (StepID, StepRequest.Update) throws -> Void
   ) -> Running {
-    Running(StepRequest(goal, with: access, limit: .now + patience, isOffline: isOffline), tell: tell)
+    // Who is on the way may be too far away for a link. A network is there or not, wherever the rider is.
+    let isOnTheWay = if case .prepare = goal { via.radio != nil } else { false }
+    let limit = Instant.now + patience
+    return Running(
+      StepRequest(goal, with: access, limit: limit, isOffline: isOffline, isAwaited: !isOnTheWay), tell: tell)
+  }
+
+  /// The rider stands at a step: from now on the vehicle's answer is waited for, and not for long.
+  package func expect() throws {
+    guard requests.contains(where: { !$0.request.isAwaited }) else { return }
+    linkTries = 0
+    for one in requests { one.request.expect(until: .now + patience) }
+    scheduleLimit()
   }
 
   private func start(_ new: [Running]) throws {
@@ -402,13 +415,17 @@ public final class RiderClient {
   }
 
   /// A way is lost. The requests go on by another: no command is sent again, the vehicle is asked what became of it. A
-  /// link that was there is tried once more, because a rider who walks away comes back.
+  /// link that was there is tried once more, because a rider who walks away comes back, and again and again for a rider
+  /// who is on the way, or who does not know what became of a command.
   private func lose(_ way: Way, _ error: any Failure) throws {
     let wasProven = proven === way
     drop(way, error)
     let isWanted = requests.isEmpty || (requests + others).contains { !$0.request.hasEnded }
     let wasLinked = way.carrier is LinkCarrier && way.isConnected
-    if ways.isEmpty, isWanted, linkTries < (wasLinked ? 2 : 1) { try tryLink() }
+    let isTried = ways.contains { $0.carrier is LinkCarrier }
+    if ways.isEmpty && isWanted && linkTries < (wasLinked ? 2 : 1) || !isTried && proven == nil && canTryLinkAgain {
+      try tryLink()
+    }
     if ways.isEmpty {
       let error = reason ?? error
       guard !requests.isEmpty || !others.isEmpty || follow != nil else { throw error }
@@ -417,6 +434,11 @@ public final class RiderClient {
     } else if wasProven || !ways.contains(where: \.isConnected) {
       try each { $0.goOn(without: error, at: .now) }
     }
+  }
+
+  private var canTryLinkAgain: Bool {
+    guard (losses.link as? LinkError)?.canPass ?? true else { return false }
+    return (requests + others).contains { $0.request.canWaitForWay }
   }
 
   private func drop(_ way: Way, _ error: any Failure) {
@@ -496,12 +518,16 @@ public final class RiderClient {
   /// its error says how far the connection came.
   private func scheduleLimit() {
     timer?.cancel()
-    guard let limit = (requests + others).map(\.request).filter({ !$0.hasEnded }).map(\.limit).min() else { return }
+    let awaited = (requests + others).map(\.request).filter { !$0.hasEnded && $0.isAwaited }
+    guard let limit = awaited.map(\.limit).min() else { return }
     timer = loop.schedule(at: isConnected ? limit : limit + .seconds(1)) { [unowned self] in
       let isConnected = isConnected
       var loss: any Failure = MQTTError.timedOut(access.broker, .greeting)
       if case .bluetooth = via { loss = LinkError.notHeard }
-      try each { isConnected ? $0.advance(to: .now) : $0.disconnect(loss) }
+      try each { request in
+        if isConnected || request.isDoubting { return request.advance(to: .now) }
+        return request.isAwaited ? request.disconnect(loss) : []
+      }
     }
   }
 

@@ -140,13 +140,20 @@ public struct StepRequest: Sendable {
   public var isOffline: Bool
   private let access: RiderAccess
   private var stage = Stage.ended
+  /// Whether somebody waits for the vehicle's answer: otherwise the request does not end for want of one.
+  package private(set) var isAwaited: Bool
   private var hasAskedAgain = false
   /// The wanted motion, while a challenge is awaited.
   private var presented: (target: Command.Move.Target, sighting: Sighting)?
 
-  /// - Parameter limit: when to give up waiting for the answer to the first question.
-  public init(_ goal: Goal, with access: RiderAccess, limit: Instant, isOffline: Bool = false) {
+  /// - Parameters:
+  ///   - limit: when to give up waiting for the answer to the first question.
+  ///   - isAwaited: false for a rider who is still on the way (`expect`).
+  public init(
+    _ goal: Goal, with access: RiderAccess, limit: Instant, isOffline: Bool = false, isAwaited: Bool = true
+  ) {
     self.goal = goal
+    self.isAwaited = isAwaited
     self.access = access
     self.limit = limit
     self.isOffline = isOffline
@@ -164,6 +171,11 @@ public struct StepRequest: Sendable {
     return [update]
   }
 
+  private mutating func begin(until end: Instant) -> [Update] {
+    limit = end
+    return begin()
+  }
+
   /// The broker says that the controller has come back, so the earlier question did not reach it. The request asks once
   /// more, and only once, because that message is not signed.
   public mutating func askAgain() -> [Update] {
@@ -171,6 +183,29 @@ public struct StepRequest: Sendable {
     hasAskedAgain = true
     return begin()
   }
+
+  /// From now on somebody waits for the vehicle's answer.
+  ///
+  /// - Parameter end: when to give up waiting for it, if there was none yet.
+  package mutating func expect(until end: Instant) {
+    guard !isAwaited else { return }
+    isAwaited = true
+    if case .asking = stage { limit = end }
+  }
+
+  /// Whether the request loses nothing while there is no way to the vehicle: no motion is wanted yet, or it asks what
+  /// became of a command.
+  package var canWaitForWay: Bool {
+    switch stage {
+    case .asking: !isAwaited
+    case .ready: presented == nil
+    case .commanding, .doubting: true
+    case .stopping, .ended: false
+    }
+  }
+
+  /// Whether a command was sent, and the vehicle is asked what became of it.
+  package var isDoubting: Bool { if case .doubting = stage { true } else { false } }
 
   /// Whether what is sent now moves nothing, so that it may be sent twice.
   package var isAsking: Bool {
@@ -199,7 +234,9 @@ public struct StepRequest: Sendable {
   package mutating func goOn(without reason: any Failure, at now: Instant) -> [Update] {
     switch stage {
     case .asking, .stopping: return askOtherwise(at: now)
-    case .ready, .ended: return []
+    // On another way the next challenge may be long in coming.
+    case .ready: return presented == nil ? begin(until: now + Self.renewalDelay) : []
+    case .ended: return []
     case .doubting(let sent, let aim, _, let end, let doubt): return ask(after: sent, aim, at: now, until: end, doubt)
     case .commanding(let sent, let aim, let isMoving):
       let end = isMoving ? max(limit, now) : now + .milliseconds(Self.deadline) + Self.delay
@@ -311,6 +348,7 @@ public struct StepRequest: Sendable {
   /// Tells the request the present time.
   public mutating func advance(to now: Instant) -> [Update] {
     if hasEnded || now < limit { return [] }
+    if case .asking = stage, !isAwaited { return [] }
     if case .ready(let offer, nil) = stage { return renew(offer, at: now) }
     if case .doubting(let sent, let aim, _, let end, let doubt) = stage, now < end {
       return ask(after: sent, aim, at: now, until: end, doubt)

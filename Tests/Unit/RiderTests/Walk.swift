@@ -253,6 +253,7 @@ struct Walk {
     switch effect {
     case .connect:
       inputs.append(canConnect ? .connected : .notConnected(MQTTError.lost(World.access.broker, .greeting)))
+    case .expect: break
     case .ask(let steps):
       riders = [:]
       for step in steps { riders[step] = world.begin(.prepare(step)) }

@@ -112,10 +112,14 @@ private final class Schedule {
   }
 
   func run() {
-    for _ in 0..<30 { act() }
+    for _ in 0..<30 {
+      act()
+      followEnds()
+    }
     // All is well again: every motion comes to its end.
     repair()
     for _ in 0..<2 { observe(bench.settle()) }
+    followEnds()
     run(ticks: 1_300)
     if !bench.controller.isAtRest { violate("it does not come to rest") }
     observe(bench.handle(.connected))
@@ -201,7 +205,8 @@ private final class Schedule {
     observe(bench.sense(sensor, isActive))
   }
 
-  /// A switch sees its end within 2 % of the way.
+  /// A switch sees its end within 2 % of the way. It is heard at once, also after an order that a slow servo carries
+  /// out late.
   private func followEnds() {
     for sensor in wired {
       var isThere: Bool?
@@ -259,6 +264,7 @@ private final class Schedule {
   private func check(_ order: ServoOrder) {
     let step = order.step
     let place = bench.servo.places[step] ?? 0
+    let isSlow = bench.servo.isSlow || bench.servo.isLate
     switch order.action {
     case .prepare:
       totals.motions += 1
@@ -269,7 +275,7 @@ private final class Schedule {
       // Two positions within a frame share the frame's stride.
       let last = told[step] ?? (0, false)
       let time = bench.time.clock - last.clock
-      let share = bench.servo.isSlow || last.wasSlow ? 1 : min(1, Double(time) / Double(MotionProfile.tick))
+      let share = isSlow || last.wasSlow ? 1 : min(1, Double(time) / Double(MotionProfile.tick))
       if abs(next - place) > bench.profile.longestStride * share + 1e-9 {
         violate("\(step) is thrown from \(place) to \(next) within \(time) ms")
       }
@@ -278,15 +284,20 @@ private final class Schedule {
       totals.approaches += 1
       checkJournal(step, "inches")
     }
-    told[step] = (bench.time.clock, bench.servo.isSlow)
+    told[step] = (bench.time.clock, isSlow)
   }
 
-  /// An order that a slow servo carries out after its motion was given up finds a journal that knows no place.
+  /// An order that a slow servo carries out after its motion has ended finds a journal that knows no place, or the
+  /// place of a switch, which is read again at each start.
   private func checkJournal(_ step: StepID, _ what: String) {
     // A step that the controller closed by itself may have been moved by no command yet.
     guard let entry = bench.journal.medium.entries[step], entry.challenge != nil || inputs[.standing] != nil,
-      entry.motion != nil || entry.position == .unknown
+      entry.motion != nil || entry.position == .unknown || hasSwitch(at: entry.position, of: step)
     else { return violate("\(step) \(what), and the journal knows nothing of it") }
+  }
+
+  private func hasSwitch(at position: Position, of step: StepID) -> Bool {
+    inputs[position == .open ? .endOpen(step) : .endClosed(step)] != nil
   }
 
   /// Looks at the orders that were given since the last look: what the inputs forbid is not ordered.
@@ -344,8 +355,7 @@ private final class Schedule {
       // A switch sees its end a little early.
       if statement.phase == .idle, statement.position != .unknown {
         let error = abs((statement.position == .open ? 1 : 0) - (bench.servo.places[step] ?? 0))
-        let hasSwitch = inputs[statement.position == .open ? .endOpen(step) : .endClosed(step)] != nil
-        if error > (hasSwitch ? 0.02 : 0) {
+        if error > (hasSwitch(at: statement.position, of: step) ? 0.02 : 0) {
           violate("\(step) is said to be \(statement.position) and stands at \(bench.servo.places[step] ?? 0)")
         }
       }

@@ -68,5 +68,13 @@ package enum LinkError: Failure, Equatable {
     }
   }
 
+  /// Whether another attempt may do better, as soon as the rider has come closer.
+  package var canPass: Bool {
+    switch self {
+    case .notHeard, .noConnection, .outOfReach, .ended, .stuck: true
+    case .radio, .noAdapter, .notTaken, .system: false
+    }
+  }
+
   package var isInterruption: Bool { self == .radio(.interrupted) }
 }
