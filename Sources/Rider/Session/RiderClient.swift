@@ -308,6 +308,7 @@ public final class RiderClient {
   /// Moves a prepared step (`StepRequest.Goal.prepare`), and abandons the other requests. May be called only once, also
   /// from `tell`.
   package func present(_ sighting: Sighting, to target: Command.Move.Target) throws {
+    linkTries = 0
     for one in requests {
       if one.request.step != sighting.step.id {
         one.request.abandon()

@@ -332,6 +332,7 @@ public struct StepRequest: Sendable {
     precondition(sighting.step.id == step && presented == nil)
     let new = (target: target, sighting: sighting)
     presented = new
+    expect(until: now + Self.renewalDelay)
     guard case .ready(let offer, let question) = stage else { return [] }
     if offer.answer.received.duration(to: now) < Self.oldestChallenge { return command(new, offer, at: now) }
     return question == nil ? renew(offer, at: now) : []

@@ -131,7 +131,7 @@ import Testing
   // MARK: - Preparing
 
   /// A request that has a challenge at hand, which arrived `now`.
-  private func prepared() throws -> (StepRequest, question: Sent) {
+  private func ready() throws -> (StepRequest, question: Sent) {
     var request = StepRequest(.prepare(step.id), with: World.access, limit: now + .seconds(10))
     let question = try Sent(request.begin())
     #expect(request.receive(answer(to: question, outcome: challenge())).count == 1 && !request.hasEnded)
@@ -144,7 +144,7 @@ import Testing
 
   @Test("who has prepared commands with one message; a sighting that comes first waits for the challenge")
   func prepares() throws {
-    var (request, question) = try prepared()
+    var (request, question) = try ready()
     let updates = request.present(World.sighting(step), to: .close, at: now + .seconds(5))
     let command = try Sent(updates)
     #expect(isCommand(updates) && updates.count == 2 && command.digest != question.digest)
@@ -158,7 +158,7 @@ import Testing
 
   @Test("a challenge is renewed in time; until the next comes the one at hand is good, and then it is not used")
   func renews() throws {
-    var (request, question) = try prepared()
+    var (request, question) = try ready()
     #expect(request.advance(to: now + .seconds(5)).isEmpty)
     let second = try Sent(request.advance(to: request.limit))
     #expect(second.digest != question.digest)
@@ -171,15 +171,45 @@ import Testing
     #expect(try !error(request.advance(to: request.limit)).mayHaveMoved)
   }
 
+  @Test("a rider on the way waits for no answer, and at a step for so long")
+  func onTheWay() throws {
+    let limit = now + .seconds(10)
+    func coming() -> StepRequest {
+      var request = StepRequest(.prepare(step.id), with: World.access, limit: limit, isAwaited: false)
+      _ = request.begin()
+      return request
+    }
+    var request = coming()
+    #expect(request.advance(to: now + .seconds(3600)).isEmpty && request.canWaitForWay)
+    request.expect(until: now + .seconds(3610))
+    #expect(request.advance(to: now + .seconds(3609)).isEmpty && !request.canWaitForWay)
+    #expect(try error(request.advance(to: now + .seconds(3610))).description.hasPrefix("the vehicle does not answer"))
+    // A sighting comes of a rider at a step. One that is presented while there is no answer waits for so long as well.
+    request = coming()
+    #expect(request.present(World.sighting(step), to: .open, at: now + .seconds(60)).isEmpty)
+    #expect(!request.canWaitForWay)
+    #expect(try error(request.advance(to: now + .seconds(60) + StepRequest.renewalDelay)).exitStatus == .unavailable)
+  }
+
+  @Test("whose way is lost before the command asks on another one, and the challenge of the old one is not used")
+  func asksAgain() throws {
+    var (request, question) = try ready()
+    #expect(request.canWaitForWay)
+    let second = try Sent(request.goOn(without: SystemError("read", code: 104), at: now))
+    #expect(request.receive(answer(to: question, outcome: challenge())).isEmpty)
+    #expect(request.present(World.sighting(step), to: .open, at: now).isEmpty)
+    #expect(isCommand(request.receive(answer(to: second, outcome: challenge()))))
+  }
+
   @Test("who has only prepared has moved nothing, whatever ends it, and what is let go of says no more")
   func preparedDoubt() throws {
-    let (ready, question) = try prepared()
-    var (cut, given, left) = (ready, ready, ready)
+    let (request, question) = try ready()
+    var (cut, given, left) = (request, request, request)
     #expect(try !error(cut.disconnect(SystemError("connect", code: 104))).mayHaveMoved)
     #expect(try error(given.interrupt()).isInterruption)
     left.abandon()
     #expect(left.hasEnded && left.interrupt().isEmpty && left.receive(answer(to: question, outcome: .obeyed)).isEmpty)
-    var commanding = ready
+    var commanding = request
     _ = commanding.present(World.sighting(step), to: .open, at: now)
     commanding.abandon()
     #expect(!commanding.hasEnded)
