@@ -24,6 +24,8 @@ public final class RiderClient {
   /// How often a link was tried, and when one will be.
   private var linkTries = 0
   private var linkTimer: Registration?
+  /// Since when no way is there that was there before.
+  private var lost: Instant?
   /// Why the network, or a link, is no way.
   private var losses: (network: (any Failure)?, link: (any Failure)?)
 
@@ -404,6 +406,7 @@ public final class RiderClient {
       try follow?(.statement(statement, isFresh: isAwaited))
     case .connected:
       way.isConnected = true
+      lost = nil
       choosePath()
       let isLink = way.carrier is LinkCarrier
       detail(isLink ? "linked by Bluetooth" : "connected, as the broker's certificate was checked")
@@ -417,10 +420,11 @@ public final class RiderClient {
 
   /// A way is lost. The requests go on by another: no command is sent again, the vehicle is asked what became of it. A
   /// link that was there is tried once more, because a rider who walks away comes back, and again and again for a rider
-  /// who is on the way, or who does not know what became of a command.
+  /// who is on the way, and for some time for a rider who does not know what became of a command.
   private func lose(_ way: Way, _ error: any Failure) throws {
     let wasProven = proven === way
     drop(way, error)
+    if way.isConnected, !isConnected { lost = .now }
     let isWanted = requests.isEmpty || (requests + others).contains { !$0.request.hasEnded }
     let wasLinked = way.carrier is LinkCarrier && way.isConnected
     let isTried = ways.contains { $0.carrier is LinkCarrier }
@@ -439,7 +443,9 @@ public final class RiderClient {
 
   private var canTryLinkAgain: Bool {
     guard (losses.link as? LinkError)?.canPass ?? true else { return false }
-    return (requests + others).contains { $0.request.canWaitForWay }
+    let pending = (requests + others).map(\.request)
+    return pending.contains(where: \.canWaitForWay)
+      || pending.contains(where: \.isUncertain) && lost.map { $0 + patience > .now } ?? false
   }
 
   private func drop(_ way: Way, _ error: any Failure) {
@@ -526,7 +532,7 @@ public final class RiderClient {
       var loss: any Failure = MQTTError.timedOut(access.broker, .greeting)
       if case .bluetooth = via { loss = LinkError.notHeard }
       try each { request in
-        if isConnected || request.isDoubting { return request.advance(to: .now) }
+        if isConnected || request.isUncertain { return request.advance(to: .now) }
         return request.isAwaited ? request.disconnect(loss) : []
       }
     }

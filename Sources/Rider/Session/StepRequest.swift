@@ -193,19 +193,22 @@ public struct StepRequest: Sendable {
     if case .asking = stage { limit = end }
   }
 
-  /// Whether the request loses nothing while there is no way to the vehicle: no motion is wanted yet, or it asks what
-  /// became of a command.
+  /// Whether the request loses nothing while there is no way to the vehicle: no motion is wanted yet.
   package var canWaitForWay: Bool {
     switch stage {
     case .asking: !isAwaited
     case .ready: presented == nil
-    case .commanding, .doubting: true
-    case .stopping, .ended: false
+    case .commanding, .doubting, .stopping, .ended: false
     }
   }
 
-  /// Whether a command was sent, and the vehicle is asked what became of it.
-  package var isDoubting: Bool { if case .doubting = stage { true } else { false } }
+  /// Whether a command was sent, and the vehicle has not said yet what became of it.
+  package var isUncertain: Bool {
+    switch stage {
+    case .commanding, .doubting: true
+    case .asking, .ready, .stopping, .ended: false
+    }
+  }
 
   /// Whether what is sent now moves nothing, so that it may be sent twice.
   package var isAsking: Bool {
