@@ -139,8 +139,12 @@ chmod +x "$folder/init"
 memory=/dev/shm
 if findmnt --noheadings --target /dev/shm --output OPTIONS | grep -q noexec ||
   (($(df --output=avail --block-size=1M /dev/shm | tail -n 1) < 2048)); then memory=${TMPDIR:-/tmp}; fi
-TMPDIR=$memory nice -n "$niceness" timeout --kill-after 2 "$timeout" "$linux" "${kernel[@]}" mem=512M root=/dev/root \
-  rootfstype=hostfs rootflags=/ ro quiet con=null con0=null,fd:1 init="$folder/init" </dev/null >"$folder/console" 2>&1
+# The kernel is a session of its own, and Linux weighs sessions (sched(7), autogroup).
+# shellcheck disable=SC2016 # bash fills these in later.
+weigh='{ echo "$0" >/proc/self/autogroup; } 2>/dev/null; exec "$@"'
+TMPDIR=$memory nice -n "$niceness" timeout --kill-after 2 "$timeout" setsid bash -c "$weigh" "$niceness" \
+  "$linux" "${kernel[@]}" mem=512M root=/dev/root rootfstype=hostfs rootflags=/ ro quiet con=null \
+  con0=null,fd:1 init="$folder/init" </dev/null >"$folder/console" 2>&1
 ended=$?
 
 cat "$folder/stdout" 2>/dev/null
