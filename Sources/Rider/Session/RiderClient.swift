@@ -24,8 +24,8 @@ public final class RiderClient {
   /// How often a link was tried, and when one will be.
   private var linkTries = 0
   private var linkTimer: Registration?
-  /// Since when no way is there that was there before.
-  private var lost: Instant?
+  /// When the last way was lost; nil while there is a way.
+  private var lastLoss: Instant?
   /// Why the network, or a link, is no way.
   private var losses: (network: (any Failure)?, link: (any Failure)?)
 
@@ -310,6 +310,7 @@ public final class RiderClient {
   /// Moves a prepared step (`StepRequest.Goal.prepare`), and abandons the other requests. May be called only once, also
   /// from `tell`.
   package func present(_ sighting: Sighting, to target: Command.Move.Target) throws {
+    // Attempts from afar do not count against a rider who stands at a step.
     linkTries = 0
     for one in requests {
       if one.request.step != sighting.step.id {
@@ -406,7 +407,7 @@ public final class RiderClient {
       try follow?(.statement(statement, isFresh: isAwaited))
     case .connected:
       way.isConnected = true
-      lost = nil
+      lastLoss = nil
       choosePath()
       let isLink = way.carrier is LinkCarrier
       detail(isLink ? "linked by Bluetooth" : "connected, as the broker's certificate was checked")
@@ -418,19 +419,15 @@ public final class RiderClient {
     }
   }
 
-  /// A way is lost. The requests go on by another: no command is sent again, the vehicle is asked what became of it. A
-  /// link that was there is tried once more, because a rider who walks away comes back, and again and again for a rider
-  /// who is on the way, and for some time for a rider who does not know what became of a command.
+  /// A way is lost. The requests go on by another: no command is sent again, the vehicle is asked what became of it.
+  ///
+  /// A link that was there is tried once more, because a rider who walks away comes back. For a rider who is on the way
+  /// it is tried again and again. For a rider who does not know what became of a command, it is tried for `patience`.
   private func lose(_ way: Way, _ error: any Failure) throws {
     let wasProven = proven === way
     drop(way, error)
-    if way.isConnected, !isConnected { lost = .now }
-    let isWanted = requests.isEmpty || (requests + others).contains { !$0.request.hasEnded }
-    let wasLinked = way.carrier is LinkCarrier && way.isConnected
-    let isTried = ways.contains { $0.carrier is LinkCarrier }
-    if ways.isEmpty && isWanted && linkTries < (wasLinked ? 2 : 1) || !isTried && proven == nil && canTryLinkAgain {
-      try tryLink()
-    }
+    if way.isConnected, !isConnected { lastLoss = .now }
+    if wantsLink(after: way) { try tryLink() }
     if ways.isEmpty {
       let error = reason ?? error
       guard !requests.isEmpty || !others.isEmpty || follow != nil else { throw error }
@@ -441,11 +438,20 @@ public final class RiderClient {
     }
   }
 
+  /// Whether to try a link now that this way is lost.
+  private func wantsLink(after way: Way) -> Bool {
+    if proven != nil || ways.contains(where: { $0.carrier is LinkCarrier }) { return false }
+    if canTryLinkAgain { return true }
+    let isWanted = requests.isEmpty || (requests + others).contains { !$0.request.hasEnded }
+    let wasLinked = way.carrier is LinkCarrier && way.isConnected
+    return ways.isEmpty && isWanted && linkTries < (wasLinked ? 2 : 1)
+  }
+
   private var canTryLinkAgain: Bool {
-    guard (losses.link as? LinkError)?.canPass ?? true else { return false }
+    guard (losses.link as? LinkError)?.mayPass ?? true else { return false }
     let pending = (requests + others).map(\.request)
     return pending.contains(where: \.canWaitForWay)
-      || pending.contains(where: \.isUncertain) && lost.map { $0 + patience > .now } ?? false
+      || pending.contains(where: \.isUncertain) && lastLoss.map { $0 + patience > .now } ?? false
   }
 
   private func drop(_ way: Way, _ error: any Failure) {

@@ -140,7 +140,7 @@ public struct StepRequest: Sendable {
   public var isOffline: Bool
   private let access: RiderAccess
   private var stage = Stage.ended
-  /// Whether somebody waits for the vehicle's answer: otherwise the request does not end for want of one.
+  /// Whether somebody waits for the vehicle's answer. If nobody does, the request does not end for want of an answer.
   package private(set) var isAwaited: Bool
   private var hasAskedAgain = false
   /// The wanted motion, while a challenge is awaited.
@@ -169,11 +169,6 @@ public struct StepRequest: Sendable {
     let (sent, update) = seal(.status)
     stage = .asking(sent)
     return [update]
-  }
-
-  private mutating func begin(until end: Instant) -> [Update] {
-    limit = end
-    return begin()
   }
 
   /// The broker says that the controller has come back, so the earlier question did not reach it. The request asks once
@@ -237,8 +232,10 @@ public struct StepRequest: Sendable {
   package mutating func goOn(without reason: any Failure, at now: Instant) -> [Update] {
     switch stage {
     case .asking, .stopping: return askOtherwise(at: now)
-    // On another way the next challenge may be long in coming.
-    case .ready: return presented == nil ? begin(until: now + Self.renewalDelay) : []
+    case .ready:
+      // The challenge at hand may be too old before the other way is there.
+      limit = now + Self.renewalDelay
+      return begin()
     case .ended: return []
     case .doubting(let sent, let aim, _, let end, let doubt): return ask(after: sent, aim, at: now, until: end, doubt)
     case .commanding(let sent, let aim, let isMoving):

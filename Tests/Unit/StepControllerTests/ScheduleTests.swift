@@ -287,12 +287,13 @@ private final class Schedule {
     told[step] = (bench.time.clock, isSlow)
   }
 
-  /// An order that a slow servo carries out after its motion has ended finds a journal that knows no place, or the
-  /// place of a switch, which is read again at each start.
+  /// An order that a slow servo carries out after its motion has ended finds a journal that knows no place. If the order
+  /// is late, the journal may have the place of a switch, which is read again at each start.
   private func checkJournal(_ step: StepID, _ what: String) {
     // A step that the controller closed by itself may have been moved by no command yet.
     guard let entry = bench.journal.medium.entries[step], entry.challenge != nil || inputs[.standing] != nil,
-      entry.motion != nil || entry.position == .unknown || hasSwitch(at: entry.position, of: step)
+      entry.motion != nil || entry.position == .unknown
+        || bench.servo.isLate && hasSwitch(at: entry.position, of: step)
     else { return violate("\(step) \(what), and the journal knows nothing of it") }
   }
 

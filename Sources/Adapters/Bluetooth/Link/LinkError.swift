@@ -68,8 +68,8 @@ package enum LinkError: Failure, Equatable {
     }
   }
 
-  /// Whether another attempt may do better, as soon as the rider has come closer.
-  package var canPass: Bool {
+  /// Whether another attempt may succeed when the rider has come closer.
+  package var mayPass: Bool {
     switch self {
     case .notHeard, .noConnection, .outOfReach, .ended, .stuck: true
     case .radio, .noAdapter, .notTaken, .system: false
