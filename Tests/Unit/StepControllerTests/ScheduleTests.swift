@@ -287,8 +287,8 @@ private final class Schedule {
     told[step] = (bench.time.clock, isSlow)
   }
 
-  /// An order that a slow servo carries out after its motion has ended finds a journal that knows no place. If the order
-  /// is late, the journal may have the place of a switch, which is read again at each start.
+  /// An order that a slow servo carries out after its motion has ended finds a journal that knows no place. If the
+  /// order is late, the journal may have the place of a switch, which is read again at each start.
   private func checkJournal(_ step: StepID, _ what: String) {
     // A step that the controller closed by itself may have been moved by no command yet.
     guard let entry = bench.journal.medium.entries[step], entry.challenge != nil || inputs[.standing] != nil,
