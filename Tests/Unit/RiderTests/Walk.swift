@@ -253,6 +253,7 @@ struct Walk {
     switch effect {
     case .connect:
       inputs.append(canConnect ? .connected : .notConnected(MQTTError.lost(World.access.broker, .greeting)))
+    // Which time limits apply matters to requests whose way is lost, and these have none (StepRequestTests).
     case .expect: break
     case .ask(let steps):
       riders = [:]
