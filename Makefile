@@ -231,11 +231,11 @@ reproduce: ## build stepctl and stepd in two folders, and compare them byte by b
 	Tests/Install/reproduce.sh
 
 uninstall: ## remove what was installed
-	for program in stepctl stepd; do \
+	for program in stepctl stepd stepfleet; do \
 	  rm -f $(bindir)/$$program $(share)/bash-completion/completions/$$program \
 	    $(share)/zsh/site-functions/_$$program $(share)/fish/vendor_completions.d/$$program.fish; done
 	rm -rf $(libexec) $(share)/stepctl
-	rm -f $(units)/stepd.service $(units)/stepd-broker.service
+	rm -f $(units)/stepd.service $(units)/stepd-broker.service $(units)/stepfleet.service $(man)/man8/stepfleet.8
 	for page in $(notdir $(pages)); do rm -f $(man)/man$${page##*.}/$$page; done
 
 clean: ## remove what was built

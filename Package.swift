@@ -129,6 +129,7 @@ let package = Package(
     module("TrafficFeed", in: "Adapters/TrafficFeed", ["Encoding", "Domain", "Traffic", "SystemIO"]),
     // gpsd reads the receivers.
     module("Positioning", in: "Adapters/Positioning", ["Encoding", "Domain", "Geography", "SystemIO"]),
+    module("OBD", in: "Adapters/OBD", ["Encoding", "Domain", "SystemIO"]),
     module("CodeDrawing", in: "Adapters/CodeDrawing", ["Encoding", "Domain", "CQREncode", "CZlib"]),
 
     // FileFormats: what several sides read. UserSettings: this user's folders and choices.
@@ -159,8 +160,8 @@ let package = Package(
       "StepDaemon", in: "Vehicle/StepDaemon",
       [
         "Encoding", "Domain", "Cryptography", "Geography", "Traffic", "Ranging", "StepProtocol", "SystemIO",
-        "Bluetooth", "MQTT", "TrafficFeed", "Positioning", "FileFormats", "StepController", "StepdConfiguration",
-        "CDevices",
+        "Bluetooth", "MQTT", "TrafficFeed", "Positioning", "OBD", "FileFormats", "StepController",
+        "StepdConfiguration", "CDevices",
       ]),
     // Operator: making vehicles, and handing out access.
     module(
@@ -231,6 +232,7 @@ let package = Package(
     tests("NFCTests", ["Encoding", "Domain", "NDEF", "Tags", "SystemIO", "NFC", "Operator"]),
     tests("TrafficFeedTests", ["Encoding", "SystemIO", "TrafficFeed"]),
     tests("PositioningTests", ["Geography", "Positioning"]),
+    tests("OBDTests", ["Domain", "SystemIO", "OBD"]),
     tests("CodeDrawingTests", ["CodeDrawing"]),
     tests("CodeReadingTests", ["Encoding", "SystemIO", "CodeReading", "CodeDrawing", "stepctl-qr"]),
     tests("MQTTTests", ["SystemIO", "MQTT"]),
@@ -252,7 +254,7 @@ let package = Package(
     tests(
       "StepDaemonTests",
       [
-        "Encoding", "Domain", "Cryptography", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT",
+        "Encoding", "Domain", "Cryptography", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "OBD",
         "StepController", "StepdConfiguration", "StepDaemon", "CommandParts",
       ]),
     tests(

@@ -80,7 +80,7 @@ complete -c 'stepd' -f
 complete -c 'stepd' -n '__stepd_should_offer_completions_for_flags_or_options "stepd" config' -l 'config' -d 'The controller\'s configuration.' -rfa '(for p in (string match -e -- \'*/\' (commandline -t);or printf \n)*.\'toml\';printf %s\n $p;end;__fish_complete_directories (commandline -t) \'\')'
 complete -c 'stepd' -n '__stepd_should_offer_completions_for_flags_or_options "stepd" check' -l 'check' -d 'Check the files, the keys, the journal, the radios, the servos and the inputs, and end.'
 complete -c 'stepd' -n '__stepd_should_offer_completions_for_flags_or_options "stepd" servo' -l 'servo' -d 'Set up this step\'s servo by hand: lead it, note its ends, try it. stepd must not run.' -rfka ''
-complete -c 'stepd' -n '__stepd_should_offer_completions_for_flags_or_options "stepd" v verbose' -l 'verbose' -s 'v' -d 'Log answers too, and not only what moves or is refused.'
+complete -c 'stepd' -n '__stepd_should_offer_completions_for_flags_or_options "stepd" v verbose' -l 'verbose' -s 'v' -d 'Also log each answered request, not only motions, stops, refusals and faults.'
 complete -c 'stepd' -n '__stepd_should_offer_completions_for_flags_or_options "stepd" version' -l 'version' -d 'Show the version.'
 complete -c 'stepd' -n '__stepd_should_offer_completions_for_flags_or_options "stepd" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'stepd' -n '__stepd_should_offer_completions_for_positional "stepd" -eq 1' -fa 'help' -d 'Show subcommand help information.'

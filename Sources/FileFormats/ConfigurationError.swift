@@ -17,7 +17,7 @@ package struct ConfigurationError: Failure, Equatable {
   }
 
   package let kind: Kind
-  /// From 1; nil if no particular line is wrong.
+  /// The file, flag or variable that is wrong.
   package let path: String
   /// From 1; nil where no line is at fault.
   package let line: Int?

@@ -15,22 +15,11 @@ import SystemIO
 public struct FleetOperator: Sendable {
   private let place: OperatorPlace
 
-  /// Why a request is refused, although the folder is in order. The text names no file.
-  public enum Refusal: Failure, Equatable {
-    /// The certificate request is damaged, or asks for something that is not allowed.
-    case request(String)
-
-    public var exitStatus: ExitStatus {
-      switch self {
-      case .request: .badData
-      }
-    }
-
-    public var description: String {
-      switch self {
-      case .request(let reason): reason
-      }
-    }
+  /// Why a certificate request is refused, although the folder is in order: it is damaged, or asks for something that
+  /// is not allowed. The text names no file.
+  public struct Refusal: Failure, Equatable {
+    public let description: String
+    public var exitStatus: ExitStatus { .badData }
   }
 
   /// - Parameter path: the folder that `create`, or `stepctl operator init`, has made.
@@ -112,7 +101,7 @@ public struct FleetOperator: Sendable {
 
   private static func certificateRequest(_ der: [UInt8], name: String) throws(Refusal) -> CertificateRequest {
     do { return try CertificateRequest(der: der, name: name) } catch {
-      throw .request("the certificate request: \(error)")
+      throw Refusal(description: "the certificate request: \(error)")
     }
   }
 
@@ -221,7 +210,8 @@ public struct FleetOperator: Sendable {
 
   /// The number of a notice by one of the operator's keys; nil if the payload is none.
   public func number(ofNotice payload: [UInt8]) throws -> Int64? {
-    try? Notice.read(payload, verifiedBy: keys())?.sequence
+    let keys = try keys()
+    return try? Notice.read(payload, verifiedBy: keys)?.sequence
   }
 
   /// When certificates end, Unix time: `authority`, `operator` and `broker`, and `vehicle` for the one of all vehicles
@@ -239,7 +229,6 @@ public struct FleetOperator: Sendable {
       case .operator: holder = "operator"
       case .broker: holder = "broker"
       case .controller: holder = "vehicle"
-      case .rider: continue
       }
       ends[holder] = min(ends[holder] ?? .max, certificate.end)
     }

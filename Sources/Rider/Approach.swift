@@ -410,7 +410,8 @@ package struct Approach {
     switch wish.stage {
     case .approaching:
       self.wish?.failures[step] = error
-      // The failure of one step is not told: that of the whole run is.
+      // A request that fails is not reported while another one goes on. When all have failed, the first step's error
+      // is.
       if goal.steps.contains(where: { self.wish?.failures[$0] == nil }) { return proceed(at: now) }
       fail(self.wish?.failures[goal.steps[0]] ?? error, at: now)
     case .commanding(let sighting) where sighting.step.id == step:

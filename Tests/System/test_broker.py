@@ -529,7 +529,7 @@ def test_a_message_of_200_mb_takes_a_rider_no_memory(lied_to, tmp_path):
 
 
 def test_a_watch_says_since_when_there_is_no_answer_and_not_what_was_true_before(vehicle, alice):
-    watching = alice.starts("status", "--watch", "--timeout", "5")
+    watching = alice.starts("status", "--watch", "--timeout", "15")
 
     def says(*ends: str):
         lines = lambda: watching.stdout.read_text().splitlines()  # noqa: E731

@@ -234,7 +234,7 @@ def test_a_damaged_journal_is_refused(parked, content):
     assert ended.status == 65
     (line,) = ended.stderr.splitlines()
     assert line.startswith(f"stepd: error: {journal} is damaged: ")
-    assert line.endswith("; look where the steps stand, then move the file away")
+    assert line.endswith("; look where the steps are, then move the file to another folder")
     assert journal.read_bytes() == content
     assert parked.motions == []
     assert parked.connections == 0

@@ -16,7 +16,7 @@ AREAS = ("vehicle", "broker", "controller")
 def examined(rider, *more) -> tuple[int, dict[str, dict]]:
     """The status, and each area's findings that are not ok, by their subjects. The clock is this machine's, and so is
     the delay, which a busy machine has."""
-    ended = rider.types("doctor", *AREAS, "--json", "--timeout", "6", *more)
+    ended = rider.types("doctor", *AREAS, "--json", "--timeout", "10", *more)
     report = ended.json
     assert report["exit"] == ended.status
     assert (report["state"] == "broken") == (ended.status != 0)

@@ -190,7 +190,7 @@ def test_ears_that_are_lost_are_told_once_and_taken_up_again(new_listening):
     "change, message",
     [
         (("[ears.steps.right]", "[ears.steps.middle]"), "has no such step"),
-        (('proofs = ["beacon", "heard"]', 'proofs = ["heard"]'), 'both: true takes "heard" and another proof'),
+        (('proofs = ["beacon", "heard"]', 'proofs = ["heard"]'), 'both: true needs "heard" and at least one other proof'),
         (("", ""), None),
         (('adapter = "h4:unix:RIGHT"', 'adapter = "bluez:hci0"'), "cannot hear riders"),
         (('adapter = "h4:unix:RIGHT"', 'adapter = "h4:unix:LEFT"'), "nobody could tell the sides"),

@@ -265,7 +265,7 @@ def fetched(vehicle, chosen, *arguments):
             connection.publish(f"{vehicle.topic}/events", payload)
 
     with Connection(login, f"{vehicle.topic}/operator", on_message=on_message) as connection:
-        return log.types("--json", "--timeout", "5", *arguments)
+        return log.types("--json", "--timeout", "8", *arguments)
 
 
 def test_forged_and_foreign_events_are_ignored(broker):

@@ -162,7 +162,7 @@ def test_the_code_is_drawn_on_a_terminal_and_control_c_ends_the_wait(rider, serv
     terminal = on_terminal([STEPCTL, "login", server.url, "--ca", rider.ca.file], rows=50, **environment)
     terminal.waits_for(b"It has to show")
     terminal.waits_for("█".encode())
-    terminal.waits_for(b"Waiting until somebody confirms it, for 10 min.")
+    terminal.waits_for(b"Waiting 10 min for somebody to confirm the code.")
     terminal.waits_for(b"No account yet? Type your email address: ")
     widest = max(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in terminal.read().decode().splitlines())
     assert widest <= 80
@@ -1125,7 +1125,7 @@ def test_who_has_typed_half_an_address_is_logged_in_by_the_browser_all_the_same(
     assert rider.says("whoami")["email"] == EMAIL
     # Whoever is known is not offered an account.
     again = Dialogue(rider, on_terminal)
-    again.terminal.waits_for(b"waiting until somebody confirms it")
+    again.terminal.waits_for(b"waiting for somebody to confirm the code")
     assert b"No account yet?" not in again.terminal.read()
 
 

@@ -209,7 +209,7 @@ def test_a_bridge_that_ends_or_freezes_in_an_approach_hides_nothing(guarded, fau
     assert held.status == 5 and "(approaching)" in held.error
     opened = rider.moves("open", "left")
     assert opened.status == 0, opened
-    vehicle.stepd.says("left: opens unwatched: the feed is silent")
+    vehicle.stepd.says("left: opens although the traffic guard cannot see the road: the feed is silent")
     vehicle.stepd.says("does not see the road: ")
     assert vehicle.stepd.lives
 

@@ -97,7 +97,7 @@ def test_an_input_that_cannot_be_read_to_its_end_ends_a_motion(wired):
     wait_until(lambda: wired.vehicle.motions, "the step is on its way")
     # Nothing has changed, but nobody can know that.
     wired.writes("clear", "1")
-    stepd.says("the inputs are lost: reading one of them does not come to an end")
+    stepd.says("all inputs count as lost: the thread that reads them does not answer")
     stepd.says("left: fault ")
     # Before its motion was over, that is.
     assert opening.ends().status == 6

@@ -191,7 +191,7 @@ def test_errors_are_in_the_words_of_the_field(linked, air, alice):
     air.does("far", 0, 1)
     ended = alice.types("status", "--via", "hci1", "--timeout", "3")
     assert ended.status == 69 and "not heard by Bluetooth" in ended.error, ended
-    assert "`stepctl doctor link` looks further" in ended.stderr, ended
+    assert "`stepctl doctor link` says what is wrong" in ended.stderr, ended
     air.does("near", 0, 1)
     linked.stepd.close()
     ended = alice.types("status", "--via", "hci7", "--timeout", "3")

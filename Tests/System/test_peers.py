@@ -217,7 +217,7 @@ def test_what_is_said_of_a_forgery_does_not_steer_the_terminal(played):
         return [proto.to_json({"position": "close", "phase": "idle", "statement": statement})]
 
     with PlayedController(played.vehicle, script):
-        ended = played.types("status", "-v", "--timeout", "6")
+        ended = played.types("status", "-v", "--timeout", "10")
     assert "ignored a status: not well formed: " in ended.stderr
     assert all(character.isprintable() for character in ended.stderr.replace("\n", ""))
 

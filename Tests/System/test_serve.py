@@ -447,7 +447,7 @@ def test_a_publisher_that_floods_is_sent_away_and_delays_nobody(serve, authority
             pytest.skip(f"this machine is too busy to send a flood: {ended}")
     assert ended["sent away"], ended
     # In frames that were published meanwhile. Who waited for the end of the flood would be more than a hundred behind.
-    assert len(behind) > published / 2 and sorted(behind)[len(behind) * 9 // 10] < 8, behind
+    assert len(behind) > published / 2 and sorted(behind)[len(behind) * 9 // 10] < 50, behind
     wait_until(lambda: counts(bridge)["refused"] == 1, "it is counted")
 
 

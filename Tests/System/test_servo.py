@@ -92,7 +92,7 @@ def test_the_ends_are_found_and_written_and_the_rest_of_the_file_stays(bench):
         "left: at 1530 µs",
         "left: open is 1530 µs",
         f"left: wrote closed_us = 1460, open_us = 1530 to {bench.file}",
-        "left: the servo is let go",
+        "left: the servo is released",
     ]
     left, right = before.split("[servo.steps.right]")
     expected = left.replace("closed_us = 1000", "closed_us = 1460").replace("open_us = 2000", "open_us = 1530")
@@ -105,7 +105,7 @@ def test_the_ends_are_found_and_written_and_the_rest_of_the_file_stays(bench):
 
 def test_what_is_not_written_is_said_and_stepd_does_not_trust_the_place(bench):
     output, _ = bench.types("1490\nopen\n")
-    assert output[-2:] == ["left: the servo is let go", "left: not written: closed_us = 1000, open_us = 1490"]
+    assert output[-2:] == ["left: the servo is released", "left: not written: closed_us = 1000, open_us = 1490"]
     assert bench.journal["left"] == {"position": "unknown", "fault": "interrupted"}
     assert bench.journal["right"] == {"position": "close"}
 
@@ -115,7 +115,7 @@ def test_who_moves_nothing_changes_nothing(bench):
     output, _ = bench.types("")
     assert output == [
         "left: nobody knows where the servo is: find turns it to its middle, in 20 s",
-        "left: the servo is let go",
+        "left: the servo is released",
     ]
     assert bench.pulses == [] and bench.value("enable") == 0
     assert bench.journal["left"] == {"position": "close"}
@@ -152,7 +152,7 @@ def test_a_line_that_is_no_order_ends_it_and_nothing_moves(bench, lines, error):
     output, errors = bench.types(lines, status=65)
     assert errors.splitlines()[0] == f"stepd: error: {error}"
     assert errors.splitlines()[1].startswith("hint: orders are ")
-    assert output[-1] == "left: the servo is let go"
+    assert output[-1] == "left: the servo is released"
     assert bench.pulses == [] and bench.value("enable") == 0
 
 
@@ -312,7 +312,7 @@ def keys(bench, on_terminal):
 
 
 def test_keys_lead_it_and_q_lets_it_go(bench, keys):
-    keys.waits_for(b"The step will move: keep everybody off it.")
+    keys.waits_for(b"The step will move: keep everybody off the step.")
     keys.types(b"\x1b[C")
     keys.waits_for("1510 µs   ".encode())
     keys.types(b"o")

@@ -32,15 +32,16 @@ extension FleetService {
           guard earlier.digest == repeatable.digest else { throw FleetRefusal.keyReused }
           return try BookingForm(parsing: earlier.text)
         }
+        // No other booking of the vehicle, and no command that takes it away, comes in between. And PostgreSQL writes a
+        // row before it looks for overlaps: two such transactions at once would wait for each other until PostgreSQL
+        // aborts one after a second, while further ones arrive.
+        try transaction.reserve(request.vehicle)
         let vehicle = try VehicleTable.find(id: request.vehicle, in: transaction)
         let standing = BookingRequest.Account(
           isActive: try AccountTable.isActive(account, in: transaction),
           bookings: try BookingTable.count(of: account, at: now, in: transaction), limit: limit)
         let (interval, steps) = try request.accepted(for: standing, vehicle: vehicle, now: now)
         guard let vehicle else { throw FleetRefusal.noSuchVehicle }
-        // PostgreSQL writes a row before it looks for overlaps. Two such transactions at once would wait for each other
-        // until PostgreSQL aborts one after a second, while further ones arrive. The lock prevents that.
-        try transaction.reserve(vehicle.id)
         let booking = FleetBooking(
           id: id, vehicle: vehicle, account: account, subject: Self.newSubject(), steps: steps,
           booking: Booking(interval))

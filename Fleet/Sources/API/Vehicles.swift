@@ -40,6 +40,8 @@ extension FleetService {
     let vehicle = try await named(name).vehicle
     let change = vehicle.changing(to: service)
     let (withdrawn, restored) = try await store.write { transaction -> (Int, Int) in
+      // A booking that is being made is there before, or sees the change.
+      try transaction.reserve(vehicle.id)
       try transaction.reserve(AccessTable.lock)
       var withdrawn = 0
       if let change {

@@ -53,14 +53,15 @@ extension LoginService {
       Response(json: ["version": .string(settings.termsVersion), "text": .string(settings.terms)])
     }
     router.post("/v1/accounts") { [self] request, context in
-      let form = try await NewAccountForm(Body(of: request, members: NewAccountForm.members))
+      let body = try await Body(of: request, members: ["email", "password", "terms"])
       try await createAccount(
-        email: form.email, password: form.password, terms: form.terms, from: network(context))
+        email: body.string("email"), password: body.password("password"), terms: body.string("terms"),
+        from: network(context))
       return Response(.accepted, json: [:])
     }
     router.post("/v1/accounts/confirm") { [self] request, context in
-      let form = try await ConfirmationForm(Body(of: request, members: ConfirmationForm.members))
-      try await confirmAccount(email: form.email, code: form.code, from: network(context))
+      let body = try await Body(of: request, members: ["email", "code"])
+      try await confirmAccount(email: body.string("email"), code: body.string("code"), from: network(context))
       return Response(status: .noContent)
     }
     router.post("/v1/accounts/password") { [self] request, context in
@@ -72,7 +73,7 @@ extension LoginService {
         return Response(.accepted, json: [:])
       }
       try await resetPassword(
-        email: email, code: code, password: body.string("password", limit: 1024), from: network(context))
+        email: email, code: code, password: body.password("password"), from: network(context))
       return Response(status: .noContent)
     }
     router.get("/v1/account") { [self] request, _ in
@@ -88,10 +89,9 @@ extension LoginService {
       return Response(status: .noContent)
     }
     router.post("/v1/account/password") { [self] request, _ in
-      let body = try await Body(of: request, members: PasswordForm.members)
+      let body = try await Body(of: request, members: ["current", "password"])
       let (session, _) = try await session(of: request)
-      let form = try PasswordForm(body)
-      try await changePassword(of: session, from: form.current, to: form.password)
+      try await changePassword(of: session, from: body.password("current"), to: body.password("password"))
       return Response(status: .noContent)
     }
   }
@@ -103,7 +103,9 @@ extension LoginService {
     }
     router.post("/accounts/:account/role") { [self] request, context in
       let account = try await named(context)
-      let role = try await RoleForm(Body(of: request, members: RoleForm.members)).role
+      guard let role = Role(rawValue: try await Body(of: request, members: ["role"]).string("role")) else {
+        throw Problem.malformed("role is \(Role.allCases.map(\.rawValue).joined(separator: ", "))")
+      }
       try await store.setRole(role, of: account.id)
       logger.info("a role was given", metadata: ["account": "\(account.id)", "role": "\(role.rawValue)"])
       return try await Response(json: self.account(account.id).summary)
@@ -270,4 +272,9 @@ extension LoginService {
 extension HTTPField.Name {
   fileprivate static let idempotencyKey = Self("Idempotency-Key")!
   fileprivate static let secFetchSite = Self("Sec-Fetch-Site")!
+}
+
+extension Body {
+  /// The text of a password, which may be longer than other texts.
+  fileprivate func password(_ name: String) throws(Problem) -> String { try string(name, limit: 1024) }
 }

@@ -80,6 +80,8 @@ package struct LoginStore: Sendable {
   /// password behind the code that another person requested.
   func register(_ registration: Registration, at now: Int64) async throws -> Registered {
     try await store.write { transaction in
+      // Simultaneous requests count one after the other.
+      try transaction.reserve(registration.email.description)
       try transaction.run("DELETE FROM registration WHERE expires <= ?", [.integer(now)])
       let email = Value.text(registration.email.description)
       guard try transaction.run("SELECT id FROM account WHERE email = ?", [email]).isEmpty else {
@@ -164,6 +166,7 @@ package struct LoginStore: Sendable {
     _ email: EmailAddress, id: String, code: String, at now: Int64
   ) async throws -> Bool {
     try await store.write { transaction in
+      try transaction.reserve(email.description)
       try transaction.run("DELETE FROM password_reset WHERE expires <= ?", [.integer(now)])
       guard
         let account = try transaction.run(

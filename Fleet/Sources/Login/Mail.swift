@@ -78,6 +78,11 @@ package final class Sendmail: Mailer {
     }
   }
 
+  /// Waits until all messages were handed over.
+  package func finish() async {
+    await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
+  }
+
   /// - Returns: the error; nil on success.
   private func deliver(_ mail: Mail) -> String? {
     let process = Process()

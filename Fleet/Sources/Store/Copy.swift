@@ -12,9 +12,15 @@ extension Store {
   /// Copies everything, as it is at one moment, into a new database of either kind. Migrations that the source lacks,
   /// as in an older backup, are run in the copy.
   ///
+  /// - Parameter others: migrations whose tables are not copied.
   /// - Returns: the number of rows.
-  package func copy(to other: any Store, _ migrations: [Migration]) async throws -> Int {
+  /// - Throws: `StoreError.unavailable` if a newer program made the source: this one would leave out what it does not
+  ///   know.
+  package func copy(
+    to other: any Store, _ migrations: [Migration], without others: [Migration] = []
+  ) async throws -> Int {
     let made = try await migrationsMade()
+    if let foreign = made.subtracting((migrations + others).map(\.name)).min() { throw Self.isNewer(foreign) }
     let tables = migrations.filter { made.contains($0.name) }.flatMap(\.tables)
     let content = try await read { transaction in
       try tables.map { ($0, try transaction.run("SELECT * FROM \($0)")) }

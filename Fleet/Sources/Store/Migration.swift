@@ -14,6 +14,10 @@ package struct Migration: Sendable {
 }
 
 extension Store {
+  static func isNewer(_ migration: String) -> StoreError {
+    .unavailable("it was made by a newer stepfleet (\(migration))")
+  }
+
   /// Runs the missing migrations in order: all, or none.
   ///
   /// - Throws: `StoreError.unavailable` if the database has a migration that is not listed, because a newer program
@@ -26,7 +30,7 @@ extension Store {
       try transaction.run("CREATE TABLE IF NOT EXISTS migration (name TEXT NOT NULL PRIMARY KEY)")
       let made = Set(try transaction.run("SELECT name FROM migration").map { $0.text("name") })
       if let foreign = made.subtracting(migrations.map(\.name)).min() {
-        throw StoreError.unavailable("it was made by a newer stepfleet (\(foreign))")
+        throw Self.isNewer(foreign)
       }
       for migration in migrations where !made.contains(migration.name) {
         for statement in isPostgres ? migration.postgres : migration.sqlite { try transaction.run(statement) }

@@ -148,7 +148,7 @@ final class PostgresConnection: Connection, @unchecked Sendable {
   private var prepared: [String: String] = [:]
 
   init(_ url: String) throws(StoreError) {
-    guard let handle = PQconnectdb(url) else { throw .unavailable("no memory") }
+    guard let handle = Self.connect(url) else { throw .unavailable("no memory") }
     self.handle = handle
     guard PQstatus(handle) == CONNECTION_OK else { throw .unavailable(Self.message(of: handle)) }
     // The server's notices would go to standard error.
@@ -161,6 +161,18 @@ final class PostgresConnection: Connection, @unchecked Sendable {
   }
 
   deinit { PQfinish(handle) }
+
+  /// Connects. A host that has vanished is noticed in seconds, unless the URL says otherwise (libpq, "Parameter Key
+  /// Words"): libpq's own limits are the kernel's, a quarter of an hour.
+  private static func connect(_ url: String) -> OpaquePointer? {
+    let parameters = ["connect_timeout": "5", "tcp_user_timeout": "20000", "dbname": url]
+    // A URL is the last: its parameters take the place of those before.
+    let names = ["connect_timeout", "tcp_user_timeout", "dbname"]
+    let words = names.map { strdup($0) } + [nil]
+    let values = names.map { strdup(parameters[$0]!) } + [nil]
+    defer { for text in words + values { free(text) } }
+    return PQconnectdbParams(words.map { UnsafePointer($0) }, values.map { UnsafePointer($0) }, 1)
+  }
 
   var isUsable: Bool { PQstatus(handle) == CONNECTION_OK && PQtransactionStatus(handle) == PQTRANS_IDLE }
   var socket: Int32 { PQsocket(handle) }

@@ -101,7 +101,7 @@ struct Restore: AsyncParsableCommand {
       try folder.place.relocate(now: Int64(Date.now.timeIntervalSince1970))
       // Everything made here can be deleted with the folder, except a PostgreSQL database.
       let store = try folder.store(settings, isNew: true)
-      let rows = try await copy.copy(to: store, ServerFolder.migrations)
+      let rows = try await copy.copy(to: store, ServerFolder.migrations, without: BackupFile.migrations)
       await store.close()
       // After a crash `stepfleet.json` exists only if everything else does.
       sync()
@@ -146,8 +146,12 @@ struct Check: AsyncParsableCommand {
       }
     }
     for (id, name, vehicle) in vehicles {
-      if try folder.place.record(vehicle)?.vehicle.uuid.description != id {
-        defects.append("the operator does not know the vehicle \(name) (\(id))")
+      do {
+        if try folder.place.record(vehicle)?.vehicle.uuid.description != id {
+          defects.append("the operator does not know the vehicle \(name) (\(id))")
+        }
+      } catch {
+        defects.append("the vehicle \(name) (\(id)): \(error)")
       }
     }
     let now = Int64(Date.now.timeIntervalSince1970)
@@ -155,7 +159,7 @@ struct Check: AsyncParsableCommand {
     for jti in isCurrent ? try await store.read({ try AccessTable.unknown(at: now, in: $0) }) : [] {
       defects.append("the booking's access and the token \(jti) do not fit together; `serve` mends it when it starts")
     }
-    for jti in try await store.read({ try AccessTable.notWithdrawn(at: now, in: $0) }) {
+    for jti in isCurrent ? try await store.read({ try AccessTable.notWithdrawn(at: now, in: $0) }) : [] {
       defects.append("the token \(jti) should be revoked, and is not yet; `serve` does it when it starts")
     }
     await store.close()
@@ -163,9 +167,9 @@ struct Check: AsyncParsableCommand {
       defects.append("\(folder.path(file.path)) can be read by others")
     }
     let certificate = folder.path("tls/server.pem")
-    if let first = try NIOSSLCertificate.fromPEMFile(certificate).first, Int64(first.notValidAfter) < now + 30 * 86_400
-    {
-      defects.append("\(certificate) ends within 30 days")
+    let end = (try? NIOSSLCertificate.fromPEMFile(certificate).first)?.map { Int64($0.notValidAfter) }
+    if end.map({ $0 < now + 30 * 86_400 }) ?? true {
+      defects.append("\(certificate) \(end == nil ? "cannot be read" : "ends within 30 days")")
     }
     if access(settings.sendmail, X_OK) != 0 {
       let reason = String(cString: strerror(errno))

@@ -49,7 +49,9 @@ struct Serve: AsyncParsableCommand {
     defer { withExtendedLifetime(lock) {} }
 
     // Before anything else begins.
-    let address = try Self.address(port: port)
+    // Riders' devices know the folder's port. Servers that share a database are behind something that has it.
+    let choice = settings.database == nil ? "`port` in \(folder.path(ServerFolder.settings))" : "--port"
+    let address = try Self.address(port: port, choice: choice)
     if let metricsPort { try Self.checkMetricsPort(metricsPort) }
     let most = Self.connections(settings.connections)
 
@@ -67,22 +69,23 @@ struct Serve: AsyncParsableCommand {
     let isReady = await service.takeInFolder()
     let publisher = NoticePublisher(
       store: store, issuer: issuer, isAlone: settings.database == nil, logger: logger, clock: clock)
+    let mailer = Sendmail(program: settings.sendmail, from: EmailAddress(settings.mailFrom)!, logger: logger)
     let login = LoginService(
       settings: LoginSettings(
         origin: settings.origin, terms: try folder.terms(), burst: settings.burst,
         isShared: settings.database != nil), store: store,
-      mailer: Sendmail(program: settings.sendmail, from: EmailAddress(settings.mailFrom)!, logger: logger),
+      mailer: mailer,
       hooks: service.hooks, logger: logger, clock: clock)
 
-    var tls = try TLSConfiguration.makeServerConfiguration(
-      certificateChain: NIOSSLCertificate.fromPEMFile(folder.path("tls/server.pem")).map { .certificate($0) },
-      privateKey: .privateKey(NIOSSLPrivateKey(file: folder.path("tls/server.key"), format: .pem)))
+    let (chain, key) = try Self.identity(in: folder)
+    var tls = TLSConfiguration.makeServerConfiguration(
+      certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
     tls.minimumTLSVersion = .tlsv12
     let connections = Connections(.init(all: most, each: Int(settings.connectionsEach)))
     // The operator's, on the socket and on the metrics' port.
     let own = Connections(.init(all: 64, each: 64))
     let readGauges = Self.gauges(
-      service, issuer, connections, server: try NIOSSLCertificate.fromPEMFile(folder.path("tls/server.pem")).first,
+      service, issuer, connections, server: chain.first,
       clock: clock)
     let (riders, operators, observers) = Self.routers(service, login, readGauges)
 
@@ -124,6 +127,7 @@ struct Serve: AsyncParsableCommand {
         gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
     try await group.run()
     await login.finish()
+    await mailer.finish()
     await store.close()
     unlink(socket)
     logger.notice("stopped")
@@ -195,26 +199,40 @@ extension Serve {
     return Int(min(needed, max(files.rlim_cur, own + 1)) - own)
   }
 
+  /// The server's certificate with its chain, and its key.
+  private static func identity(in folder: ServerFolder) throws -> ([NIOSSLCertificate], NIOSSLPrivateKey) {
+    func read<Content>(_ name: String, _ body: (String) throws -> Content) throws(ServerError) -> Content {
+      let path = folder.path(name)
+      guard access(path, R_OK) == 0 else { throw .file(path, String(cString: strerror(errno))) }
+      do { return try body(path) } catch { throw .damaged(path, "it does not have what a PEM file of that name has") }
+    }
+    return try (
+      read("tls/server.pem") { try NIOSSLCertificate.fromPEMFile($0) },
+      read("tls/server.key") { try NIOSSLPrivateKey(file: $0, format: .pem) }
+    )
+  }
+
   private static func checkMetricsPort(_ port: Int) throws {
     guard ServerFolder.ports.contains(port) else { throw ServerError.usage("a port is 1 to 65535") }
     let reason = try bindingFails(SocketAddress(ipAddress: "127.0.0.1", port: port))
-    guard reason == 0 else { throw ServerError.cannotListen("127.0.0.1:\(port)", reason, option: "--metrics-port") }
+    guard reason == 0 else { throw ServerError.cannotListen("127.0.0.1:\(port)", reason, choice: "--metrics-port") }
   }
 
   /// The address to listen at: all of IPv6 and IPv4 where this computer has IPv6, else all of IPv4.
   ///
+  /// - Parameter choice: what chooses another port, for the error.
   /// - Throws: `ServerError.cannotListen`.
-  private static func address(port: Int) throws -> String {
+  private static func address(port: Int, choice: String) throws -> String {
     // NIO asks getaddrinfo(3), which takes no IPv6 address on a computer that has only IPv4 addresses.
     if let any = try? SocketAddress.makeAddressResolvingHost("::", port: port) {
       let reason = bindingFails(any)
       if reason == 0 { return "::" }
       guard [EAFNOSUPPORT, EADDRNOTAVAIL].contains(reason) else {
-        throw ServerError.cannotListen("[::]:\(port)", reason)
+        throw ServerError.cannotListen("[::]:\(port)", reason, choice: choice)
       }
     }
     let reason = try bindingFails(SocketAddress(ipAddress: "0.0.0.0", port: port))
-    guard reason == 0 else { throw ServerError.cannotListen("0.0.0.0:\(port)", reason) }
+    guard reason == 0 else { throw ServerError.cannotListen("0.0.0.0:\(port)", reason, choice: choice) }
     return "0.0.0.0"
   }
 

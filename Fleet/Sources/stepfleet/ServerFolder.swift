@@ -45,8 +45,8 @@ struct ServerFolder: Sendable {
     static let connections: (all: Int64, each: Int64) = (2000, 250)
 
     var origin: String {
-      // RFC 3986 3.2.2: an IPv6 address is in brackets.
-      let name = host.contains(":") ? "[\(host)]" : host
+      // RFC 3986 3.2.2: an IPv6 address is in brackets. Browsers send a name in lower case (RFC 6454, 4).
+      let name = host.contains(":") ? "[\(host)]" : host.lowercased()
       return port == 443 ? "https://\(name)" : "https://\(name):\(port)"
     }
   }

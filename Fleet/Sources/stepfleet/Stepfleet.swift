@@ -59,8 +59,8 @@ enum ServerError: Failure, Equatable {
   /// Another server uses the folder.
   case alreadyServed(String)
   case notServed(String)
-  /// The server cannot listen at that address and port, for the reason in errno(3). The option chooses another port.
-  case cannotListen(String, Int32, option: String = "--port")
+  /// The server cannot listen at that address and port, for the reason in errno(3), and what chooses another port.
+  case cannotListen(String, Int32, choice: String)
   /// The server's own answer to a command.
   case refused(String)
   case usage(String)
@@ -93,7 +93,7 @@ enum ServerError: Failure, Equatable {
       "copy \(path)/operator from the server that has that key, or give this one a database of its own"
     case .notServed(let path): "start it: `stepfleet serve \(path)`"
     case .alreadyServed: "stop it first, or give this one another --port and a PostgreSQL database"
-    case .cannotListen(_, EADDRINUSE, let option): "another program has this port; \(option) takes another one"
+    case .cannotListen(_, EADDRINUSE, let choice): "another program has this port; \(choice) names another one"
     case .cannotListen(_, EACCES, _): "ports below 1024 are root's; a service gets them by AmbientCapabilities"
     case .cannotListen, .missing, .damaged, .file, .refused, .usage, .defects: nil
     }

@@ -202,7 +202,7 @@ def test_a_port_for_metrics_that_another_program_has_is_said(tmp_path):
             timeout=PATIENCE)
     assert (ended.returncode, ended.stderr.splitlines()) == (69, [
         f"stepfleet: error: cannot listen at 127.0.0.1:{port}: Address already in use",
-        "hint: another program has this port; --metrics-port takes another one"])
+        "hint: another program has this port; --metrics-port names another one"])
 
 
 def test_a_path_has_one_spelling(server):

@@ -80,7 +80,7 @@ def test_a_port_that_another_program_has_is_said_in_one_line(folder):
     assert ended.returncode == 69
     assert ended.stderr.splitlines() == [
         f"stepfleet: error: cannot listen at [::]:{port}: Address already in use",
-        "hint: another program has this port; --port takes another one"]
+        f"hint: another program has this port; `port` in {folder}/stepfleet.json names another one"]
 
 
 def test_a_port_of_roots_is_said_to_others(folder):

@@ -39,6 +39,8 @@ package final class CurlTransport: HTTPTransport {
   }
 
   deinit {
+    // It has a pointer to the last request's buffer for errors (CURLOPT_ERRORBUFFER).
+    library.easyReset(easy)
     // The connection belongs to the multi handle, and ends with it.
     library.easyCleanup(easy)
     _ = library.multiCleanup(multi)

@@ -92,7 +92,11 @@ final class ConnectionThread: Sendable {
     let deadline = Instant.now + duration
     while !exchange.isClosing, .now < deadline {
       // A new publication wakes the thread too, but has to wait.
-      guard let ready = try? waitReadable([exchange.work.number], until: deadline) else { return false }
+      guard let ready = try? waitReadable([exchange.work.number], until: deadline) else {
+        // The kernel has no memory for poll(2) just now.
+        usleep(200_000)
+        continue
+      }
       if ready[0] { exchange.work.clear() }
     }
     return !exchange.isClosing

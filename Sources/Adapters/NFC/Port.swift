@@ -100,15 +100,9 @@ final class Port {
   private func ask(_ speed: Int) -> [UInt8] {
     let question: [UInt8] =
       [0x55, 0x55, 0x00, 0x00, 0x00] + [0x00, 0x00, 0xFF, 0x02, 0xFE, 0xD4, 0x02, 0x2A, 0x00]
-    var settings = termios()
-    let number = file.number
-    guard tcgetattr(number, &settings) == 0 else { return [] }
-    cfmakeraw(&settings)
-    cfsetspeed(&settings, Self.constant(speed))
-    settings.c_cflag |= tcflag_t(CLOCAL | CREAD)
-    tcsetattr(number, TCSANOW, &settings)
-    tcflush(number, TCIOFLUSH)
+    guard (try? SerialLine.prepare(file, speed: speed, path)) != nil else { return [] }
     guard (try? file.write(question, path)) != nil else { return [] }
+    let number = file.number
     var heard: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 256)
     let end = Instant.now + .milliseconds(100)
@@ -118,19 +112,5 @@ final class Port {
       heard += chunk[..<count]
     }
     return heard
-  }
-
-  private static func constant(_ speed: Int) -> speed_t {
-    let number =
-      switch speed {
-      case 19200: B19200
-      case 38400: B38400
-      case 57600: B57600
-      case 115_200: B115200
-      case 230_400: B230400
-      case 460_800: B460800
-      default: B9600
-      }
-    return speed_t(number)
   }
 }

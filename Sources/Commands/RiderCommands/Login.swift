@@ -69,7 +69,7 @@ struct Login: ContextCommand {
       return nil
     }
     let questions = input.questions(context, interruption)
-    console.note("Waiting until somebody confirms it, for \(span(code.lifetime)).")
+    console.note("Waiting \(span(code.lifetime)) for somebody to confirm the code.")
     func offer() { questions.offer("No account yet? Type your email address: ") }
     offer()
     var address: String?
@@ -141,7 +141,7 @@ struct Login: ContextCommand {
         progress.clear()
         console.note(Self.waitsOn(reason))
       },
-      waiting: { progress.show("waiting until somebody confirms it, \($0) s left") })
+      waiting: { progress.show("waiting for somebody to confirm the code, \($0) s left") })
   }
 
   private static func waitsOn(_ reason: String) -> String { "\(printable(reason)); still waiting" }

@@ -75,7 +75,7 @@ struct MoveOptions: ParsableArguments {
   @Option(help: "The side as an option, in place of the argument.")
   var side: SideChoice?
 
-  @Flag(help: "Draw a picture while you walk up to it.")
+  @Flag(help: "Draw a picture of the vehicle while you walk up to the step.")
   var watch = false
 
   @Option(

@@ -30,7 +30,7 @@ struct Status: RequestCommand {
 
   func validate() throws {
     if watch, let via = way.via, via != .auto, via != .network {
-      throw ValidationError("--watch takes the network: on a link a vehicle tells nothing unasked.")
+      throw ValidationError("--watch needs the network: over Bluetooth a vehicle does not report changes by itself.")
     }
   }
 }

@@ -153,7 +153,7 @@ extension CommandFailure {
 extension VehicleFile {
   /// The steps that the rider's token is for.
   func steps(of access: RiderAccess) throws(CommandFailure) -> [StepID] {
-    let steps = access.vehicle.steps.map(\.id).filter(access.token.steps.contains)
+    let steps = access.ownSteps
     guard !steps.isEmpty else {
       throw CommandFailure(.configuration, "\(rider?.token ?? path): the token is for none of the vehicle's steps")
     }

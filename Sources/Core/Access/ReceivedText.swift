@@ -11,7 +11,7 @@ package enum ReceivedText {
     let lines = received.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map { line in
       line.drop { $0 == ">" || $0 == " " || $0 == "\t" }
     }
-    // Of all that is looked for, nothing contains an equals sign: at a line's end it stands for no line break.
+    // No access file, code or request contains an equals sign. So one at a line's end is quoted-printable's soft break.
     let plain = lines.map { $0.last == "=" ? $0.dropLast() : $0 + "\n" }.joined()
     var bodies = [Array(plain.utf8)]
     bodies += encoded(in: lines).map { $0.filter { $0 != 0x0D } }

@@ -48,19 +48,13 @@ public struct DelayStatistics: Equatable, Sendable {
     guard frames.count >= 2 else { return nil }
     let delays = frames.map { $0.arrival - $0.stamp }
     let sorted = delays.sorted()
-    func quantile(_ part: Double) -> Double {
-      // Interpolates between the two nearest ranks (Hyndman and Fan 1996, type 7).
-      let place = part * Double(sorted.count - 1)
-      let index = min(Int(place), sorted.count - 2)
-      return sorted[index] + (sorted[index + 1] - sorted[index]) * (place - Double(index))
-    }
     let number = Double(delays.count)
     let mean = delays.reduce(0, +) / number
     let squares = delays.reduce(0) { $0 + ($1 - mean) * ($1 - mean) }
     self.count = delays.count
     (least, most, self.mean) = (sorted[0], sorted[sorted.count - 1], mean)
     deviation = (squares / (number - 1)).squareRoot()
-    (median, p95, p99) = (quantile(0.5), quantile(0.95), quantile(0.99))
+    (median, p95, p99) = (sorted.quantile(0.5)!, sorted.quantile(0.95)!, sorted.quantile(0.99)!)
     var (changes, count, gaps, longestGap, dropped) = (0.0, 0, 0, 0.0, 0)
     let places = Dictionary(grouping: frames.indices) { $0 < sections.count ? sections[$0] : "" }
     for frames in places.values.map({ $0.map { frames[$0] } }) where frames.count >= 2 {
@@ -128,8 +122,4 @@ public struct DelayStatistics: Equatable, Sendable {
       ],
     ]
   }
-}
-
-extension [Double] {
-  fileprivate func cycled(_ times: Int) -> [Double] { (0..<times).flatMap { _ in self } }
 }

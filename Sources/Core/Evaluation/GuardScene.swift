@@ -246,7 +246,8 @@ private struct Road {
         guard own[[recorded.frame.section, object.id]] == nil else { return nil }
         let usual = object.category.usualSize
         return (
-          object.id,
+          // Unique in a section.
+          "\(recorded.frame.section)/\(object.id)",
           Box(
             center: place, heading: object.heading - site.heading, length: object.length ?? usual.x,
             width: object.width ?? usual.y), object.isStanding
@@ -281,12 +282,13 @@ private struct WorseFeed {
     result.objects = []
     for var object in frame.objects where dice.next() >= worsening.dropouts {
       var error = dice.gaussian() * worsening.noise
-      if worsening.correlation > 0, let last = errors[object.id] {
-        // A Gauss-Markov process with a constant variance.
-        let kept = exp(-frame.time.seconds(since: last.time) / worsening.correlation)
+      let id = "\(frame.section)/\(object.id)"
+      if worsening.correlation > 0, let last = errors[id] {
+        // A Gauss-Markov process with a constant variance. A frame may have been overtaken.
+        let kept = exp(-max(0, frame.time.seconds(since: last.time)) / worsening.correlation)
         error = last.error * kept + error * (1 - kept * kept).squareRoot()
       }
-      errors[object.id] = (frame.time, error)
+      errors[id] = (frame.time, error)
       if worsening.holdsStanding, object.isStanding { error = .zero }
       object.position = plane.place(of: plane.point(of: object.position) + error + bias) ?? object.position
       result.objects.append(object)

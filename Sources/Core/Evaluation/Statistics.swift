@@ -26,6 +26,9 @@ package struct Share: Sendable {
 }
 
 extension [Double] {
+  /// These values again and again, such as 1, 2, 5 for the widths of a scale.
+  package func cycled(_ times: Int) -> [Double] { (0..<times).flatMap { _ in self } }
+
   /// A quantile of ascending values, interpolated between the two nearest ranks (Hyndman and Fan 1996, type 7); nil if
   /// there are none.
   package func quantile(_ part: Double) -> Double? {

@@ -95,8 +95,8 @@ package struct EventArchive: Sendable {
     return Int(status.st_size)
   }
 
-  /// How many of these bytes are complete lines, without the zeros that stand where a write did not reach the medium,
-  /// and without what follows these.
+  /// The number of bytes in complete lines. A zero byte marks where a write did not reach the medium; that byte and
+  /// everything after it do not count.
   private static func whole(_ bytes: [UInt8]) -> Int {
     let end = bytes.firstIndex(of: 0) ?? bytes.count
     return bytes[..<end].lastIndex(of: 0x0A).map { $0 + 1 } ?? 0

@@ -181,7 +181,8 @@ package final class EventReader {
   private func note(_ line: EventArchive.Line, _ findings: [EventChain.Finding], _ reading: Reading) {
     reading.new.append((line, findings))
     reading.unacknowledged += 1
-    if line.event.content.notice == reading.asked { reading.isComplete = true }
+    // The vehicle ignores a notice that a later one of another program has overtaken.
+    if let notice = line.event.content.notice, let asked = reading.asked, notice >= asked { reading.isComplete = true }
   }
 
   /// Stores and reports the accepted events, and asks for more.

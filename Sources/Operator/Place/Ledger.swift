@@ -130,9 +130,10 @@ public struct Ledger: Sendable, Equatable {
     revokedCertificates.contains { $0.certificate.number == number }
   }
 
-  /// Whether a token was revoked before its end.
+  /// Whether a token was revoked before its end. What was revoked earlier, and has ended, concerns no later token for
+  /// the same device.
   package func isRevoked(_ entry: Entry) -> Bool {
-    withdrawals.contains { $0.subject.concerns(entry) }
+    withdrawals.contains { $0.until >= entry.expires && $0.subject.concerns(entry) }
   }
 
   /// The tokens that have not ended and are not revoked.

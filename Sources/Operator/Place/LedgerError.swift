@@ -85,7 +85,7 @@ package enum LedgerError: Failure, Equatable {
     case .nothingToRetire(let folder): "`\(Self.command("keys", "rotate", folder))` begins a change"
     case .tokensLast: "give them new tokens, wait until the old ones have ended, or use --force"
     case .notTold(_, let folder):
-      "`\(Self.command("log", folder))` asks them; a vehicle that knows only the old key obeys nobody once it is retired"
+      "`\(Self.command("log", folder))` asks these vehicles; one that knows only the old key obeys nobody after that key is retired"
     case .notAnnounced(_, let folder):
       "`\(Self.command("log", folder))` asks them; a vehicle without that key would refuse new tokens; --force goes on"
     case .notKept: "run `stepctl provision update DIR`, which writes the access list, then restart the broker"

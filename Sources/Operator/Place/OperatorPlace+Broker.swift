@@ -110,7 +110,12 @@ extension OperatorPlace {
     for (name, mode) in [(VehiclePaths.data, 0o700), (VehiclePaths.rabbit, 0o755)] as [(String, mode_t)] {
       try Files.createFolderForOwner(path(name), mode: mode)
     }
-    if geteuid() == 0 { _ = try check("give away", data) { chown(data, status.st_uid, gid_t.max) } }
+    if geteuid() == 0 {
+      // The folder's owner may have put a link in its place.
+      let folder = try Descriptor.open(data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+      let number = folder.number
+      _ = try check("give away", data) { fchown(number, status.st_uid, gid_t.max) }
+    }
     return try BrokerConfiguration(folder: path, address: address ?? broker(), owner: status.st_uid)
   }
 

@@ -11,8 +11,6 @@ extension OperatorPlace {
     case `operator`, broker
     /// A controller, which may run from another folder.
     case controller(elsewhere: Bool)
-    /// The rider of a folder, which may have been replaced since.
-    case rider(String)
   }
 
   /// A certificate that the operator's authority has issued and that is kept here.
@@ -39,7 +37,9 @@ extension OperatorPlace {
   /// - Parameter now: Unix time.
   package func checkClock(_ now: Int64) throws { _ = try issueTime(now) }
 
-  /// All certificates here, the earliest end first. Riders with enrolled devices keep their own certificates.
+  /// The certificates of the operator, the broker and the controllers, the earliest end first. A rider's ends no
+  /// earlier than the rider's access, and is issued with it, so that the ledger knows it and revoking the access
+  /// revokes it.
   package func certificates() throws -> [IssuedCertificate] {
     try roles().map { name, _, holder in
       IssuedCertificate(name: name, holder: holder, end: try read(name) { try $0.end() })
@@ -83,17 +83,8 @@ extension OperatorPlace {
       let uuid = try vehicle.readVehicleFile().vehicle.uuid
       roles.append(
         (controllerCertificate(of: vehicle), .controller(of: uuid), .controller(elsewhere: vehicle.path != path)))
-      roles += try riders(of: vehicle, uuid)
     }
     return roles.filter { Files.exists(path($0.name)) }
-  }
-
-  private func riders(of vehicle: VehicleFolder, _ uuid: UUID) throws -> [Role] {
-    let riders = name(of: VehiclePaths.riders, in: vehicle)
-    guard Files.exists(path(riders)) else { return [] }
-    return try Files.names(in: path(riders)).sorted().filter { !$0.hasPrefix(".") }.map { rider in
-      ("\(riders)/\(rider)/\(RiderPaths.certificate)", .rider(of: uuid), .rider(rider))
-    }
   }
 
   /// The name of a controller's certificate, as in `certificates`.

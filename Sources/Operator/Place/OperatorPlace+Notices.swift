@@ -24,12 +24,10 @@ extension OperatorPlace {
     }
   }
 
-  /// New notices.
-  ///
-  /// - Parameter vehicles: the recipients; nil for all vehicles.
-  package func notices(to vehicles: Set<UUID>? = nil, now: Int64) throws -> [AddressedNotice] {
+  /// New notices for all vehicles.
+  package func notices(now: Int64) throws -> [AddressedNotice] {
     let keys = try keys()
-    return try notices(to: vehicles, by: keys.signingNotices, listing: keys.counting, now: now)
+    return try notices(by: keys.signingNotices, listing: keys.counting, now: now)
   }
 
   /// A new notice for a vehicle.
@@ -38,13 +36,8 @@ extension OperatorPlace {
     return try notice(for: folder, by: keys.signingNotices, listing: keys.counting, now: now)
   }
 
-  func notices(
-    to wanted: Set<UUID>? = nil, by key: SigningKey, listing keys: [VerificationKey], now: Int64
-  ) throws -> [AddressedNotice] {
-    try vehicles().compactMap { folder in
-      if let wanted, try !wanted.contains(folder.readVehicleFile().vehicle.uuid) { return nil }
-      return try notice(for: folder, by: key, listing: keys, now: now)
-    }
+  func notices(by key: SigningKey, listing keys: [VerificationKey], now: Int64) throws -> [AddressedNotice] {
+    try vehicles().map { try notice(for: $0, by: key, listing: keys, now: now) }
   }
 
   private func notice(

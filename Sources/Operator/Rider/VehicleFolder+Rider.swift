@@ -42,14 +42,11 @@ extension VehicleFolder {
   /// - Parameters:
   ///   - plan: its `deviceKey` is ignored.
   ///   - now: Unix time, from which the certificate is valid.
-  ///   - days: the least validity of the certificate; nil for a year.
-  package func grantAccess(
-    _ plan: TokenPlan, to request: DeviceRequest, now: Int64, days: Int64? = nil
-  ) throws -> AccessFile {
+  package func grantAccess(_ plan: TokenPlan, to request: DeviceRequest, now: Int64) throws -> AccessFile {
     try checkFinished()
     try place.checkDevice(request.device, now: now)
     let signer = try AccessSigner(for: readVehicleFile(), of: place)
-    let (file, entry) = try signer.sign(plan, to: request, now: now, days: days)
+    let (file, entry) = try signer.sign(plan, to: request, now: now, days: nil)
     try place.change { $0.note(entry) }
     return file
   }

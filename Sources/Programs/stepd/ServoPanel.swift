@@ -32,7 +32,8 @@ final class ServoPanel: BringUpPanel {
 
   func begin() {
     guard !isScript else { return }
-    console.note("The servo of the \(step) step. The step will move: keep everybody off it. Control-C lets it go.\n")
+    console.note(
+      "The servo of the \(step) step. The step will move: keep everybody off the step. Control-C releases the servo.\n")
     console.note(Self.help + "\n")
   }
 
@@ -94,7 +95,7 @@ final class ServoPanel: BringUpPanel {
     case .missed(let end): say("\(end == .open ? "open" : "closed") end: its switch does not see the step")
     case .passed: say("the test has passed")
     case .released:
-      say("the servo is let go")
+      say("the servo is released")
       if let ends = readout?.ends, ends != writtenEnds {
         say("not written: closed_us = \(ends.closed), open_us = \(ends.open)")
       }

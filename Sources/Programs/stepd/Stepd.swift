@@ -30,7 +30,7 @@ struct Stepd: ParsableCommand {
       "Set up this step's servo by hand: lead it, note its ends, try it. stepd must not run.", valueName: "step"))
   var servo: StepID?
 
-  @Flag(name: .shortAndLong, help: "Log answers too, and not only what moves or is refused.")
+  @Flag(name: .shortAndLong, help: "Also log each answered request, not only motions, stops, refusals and faults.")
   var verbose = false
 
   func validate() throws {
@@ -40,7 +40,8 @@ struct Stepd: ParsableCommand {
   func run() throws {
     if config == Self.usualConfig, !Files.exists(config) {
       throw CommandFailure(
-        .noInput, "there is no \(config)", hint: "name it with --config; the service's is \(Self.servicesConfig)")
+        .noInput, "there is no \(config)",
+        hint: "give the file with --config; the systemd service reads \(Self.servicesConfig)")
     }
     if let servo { return try setUp(servo) }
     let build = Build(version: Program.version, commit: Program.commit, architecture: Program.architecture)

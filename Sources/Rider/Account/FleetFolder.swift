@@ -67,7 +67,7 @@ package struct FleetFolder: Sendable {
     try Files.replace(bookingsFile, with: (JSON.array(left.map(\.json)).text + "\n").utf8, mode: 0o600)
   }
 
-  /// Forgets the bookings, and all of the login except the server's address.
+  /// Forgets the bookings and the login, with the server's address.
   package func forget() throws {
     for file in [bookingsFile, loginFile] where unlink(file) == -1 && errno != ENOENT {
       throw SystemError("remove", file)

@@ -40,4 +40,7 @@ public struct RiderAccess: Sendable {
     self.device = device
     tokenText = text
   }
+
+  /// The vehicle's steps that the token is for.
+  package var ownSteps: [StepID] { vehicle.steps.map(\.id).filter(token.steps.contains) }
 }

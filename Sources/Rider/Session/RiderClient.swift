@@ -245,6 +245,7 @@ public final class RiderClient {
     beside goals: [StepRequest.Goal], tell: @escaping (StepID, StepRequest.Update) throws -> Void
   ) throws {
     let new = goals.map { running($0, tell) }
+    others.removeAll(where: \.request.hasEnded)
     others += new
     try start(new)
   }
@@ -256,10 +257,9 @@ public final class RiderClient {
   ///   leaves a doubt comes first.
   package func stop(tell: @escaping (Result<[Statement], RiderError>) throws -> Void) throws {
     for one in requests + others { one.request.abandon() }
-    let all = access.vehicle.steps.map(\.id)
-    let own = all.filter(access.token.steps.contains)
+    let own = access.ownSteps
     // Without a step of its own, the vehicle says why it refuses.
-    let steps = own.isEmpty ? all : own
+    let steps = own.isEmpty ? access.vehicle.steps.map(\.id) : own
     var ends: [StepID: Result<Statement, RiderError>] = [:]
     try begin(beside: steps.map { .stop($0) }) { step, update in
       switch update {
@@ -378,7 +378,10 @@ public final class RiderClient {
 
   /// Handles one event at a time: a sender of too many messages must not delay a timer or a signal.
   private func receive(from way: Way) throws {
-    let event = try way.carrier.next()
+    if let event = try way.carrier.next() { try handle(event, from: way) }
+  }
+
+  private func handle(_ event: CarrierEvent, from way: Way) throws {
     if let trace, case .message(let message) = event {
       trace("< \(message.topic) \(String(decoding: message.payload, as: UTF8.self))")
     }
@@ -415,7 +418,6 @@ public final class RiderClient {
       unsent = []
       scheduleLimit()
     case .lost(let error): try lose(way, error)
-    case nil: break
     }
   }
 
@@ -461,7 +463,7 @@ public final class RiderClient {
     if way.carrier is LinkCarrier { losses.link = error } else { losses.network = error }
     if proven === way { proven = nil }
     choosePath()
-    // Its thread may be at work: not while it calls.
+    // Closing may wait for the way's thread, so it is done after the present handler has returned.
     loop.schedule(at: .now) { way.carrier.close() }
   }
 
@@ -469,9 +471,12 @@ public final class RiderClient {
   private func sendOtherwise(_ command: SealedCommand, of request: StepRequest) throws -> Bool {
     for way in ways {
       while let event = try way.carrier.next() {
-        guard case .lost(let error) = event else { continue }
-        drop(way, error)
-        break
+        if case .lost(let error) = event {
+          drop(way, error)
+          break
+        }
+        // Another way has brought something. It is handled after this command.
+        loop.schedule(at: .now) { [unowned self] in try handle(event, from: way) }
       }
     }
     if ways.isEmpty, linkTries == 0 {
@@ -531,8 +536,8 @@ public final class RiderClient {
   /// its error says how far the connection came.
   private func scheduleLimit() {
     timer?.cancel()
-    let awaited = (requests + others).map(\.request).filter { !$0.hasEnded && $0.isAwaited }
-    guard let limit = awaited.map(\.limit).min() else { return }
+    let limits = (requests + others).map(\.request).filter(\.hasLimit).map(\.limit)
+    guard let limit = limits.min() else { return }
     timer = loop.schedule(at: isConnected ? limit : limit + .seconds(1)) { [unowned self] in
       let isConnected = isConnected
       var loss: any Failure = MQTTError.timedOut(access.broker, .greeting)

@@ -95,7 +95,7 @@ public enum RiderError: Failure {
       return "see whether stepd runs; if stepd runs, ask your operator for new access"
     case .notSent(let reason) where reason.exitStatus == .unavailable:
       let area = reason is LinkError ? "link" : "broker"
-      return [reason.hint, "\(command("doctor \(area)")) looks further"].compactMap(\.self).joined(separator: "; ")
+      return [reason.hint, "\(command("doctor \(area)")) says what is wrong"].compactMap(\.self).joined(separator: "; ")
     case .notSent(let reason): return reason.hint
     case .refused(let refusal, _): return refusal.retryCanHelp ? "trying again can help" : nil
     case .mayStillMove: return "look at it, and run \(command("stop")) again"

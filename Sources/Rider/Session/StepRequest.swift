@@ -197,6 +197,15 @@ public struct StepRequest: Sendable {
     }
   }
 
+  /// Whether something has to be done at the limit: a challenge is renewed for a rider on the way as well.
+  package var hasLimit: Bool {
+    switch stage {
+    case .asking: isAwaited
+    case .ready, .commanding, .doubting, .stopping: true
+    case .ended: false
+    }
+  }
+
   /// Whether a command was sent, and the vehicle has not said yet what became of it.
   package var isUncertain: Bool {
     switch stage {
@@ -348,9 +357,9 @@ public struct StepRequest: Sendable {
 
   /// Tells the request the present time.
   public mutating func advance(to now: Instant) -> [Update] {
-    if hasEnded || now < limit { return [] }
-    if case .asking = stage, !isAwaited { return [] }
+    if !hasLimit || now < limit { return [] }
     if case .ready(let offer, nil) = stage { return renew(offer, at: now) }
+    if case .ready = stage, !isAwaited { return begin() }
     if case .doubting(let sent, let aim, _, let end, let doubt) = stage, now < end {
       return ask(after: sent, aim, at: now, until: end, doubt)
     }

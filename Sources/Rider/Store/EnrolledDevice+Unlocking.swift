@@ -45,6 +45,6 @@ extension EnrolledDevice {
     SessionKeyring.secret(entry).map { (Int64(bigEndianBytes: $0.prefix(8)), Array($0.dropFirst(8))) }
   }
 
-  /// By its folder, so that it is found when the key is lost or another one.
+  /// The entry is named by the device's folder, so that `lock` finds it even if the key file is lost or replaced.
   private var entry: String { "stepctl:\(path)" }
 }

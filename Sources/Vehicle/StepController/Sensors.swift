@@ -60,6 +60,17 @@ package enum InputSource: Sendable, Equatable {
   case gpio(chip: String, line: Int)
   /// A file that contains `0` or `1` and is written by another program.
   case file(String)
+  /// The vehicle's speed by an adapter for its diagnosis: active at 0 km/h.
+  case speed(OBDAddress)
+
+  /// How long an input of this kind must be active before it counts as active, milliseconds, if nobody says otherwise.
+  /// A vehicle that rolls very slowly tells 0 km/h now and then.
+  package var standardDebounce: Int64 {
+    switch self {
+    case .gpio, .file: 20
+    case .speed: 1000
+    }
+  }
 }
 
 package struct InputWiring: Sendable, Equatable {
@@ -68,15 +79,12 @@ package struct InputWiring: Sendable, Equatable {
   /// How long an input must be active before it counts as active, milliseconds. Inactive counts at once.
   package var debounce: Int64
 
-  package init(
-    _ source: InputSource, isActiveLow: Bool = false, debounce: Int64 = Self.standardDebounce
-  ) {
+  /// - Parameter debounce: nil for the usual one of its source.
+  package init(_ source: InputSource, isActiveLow: Bool = false, debounce: Int64? = nil) {
     self.source = source
     self.isActiveLow = isActiveLow
-    self.debounce = debounce
+    self.debounce = debounce ?? source.standardDebounce
   }
-
-  package static let standardDebounce: Int64 = 20
 }
 
 /// What a moving vehicle means for its steps.

@@ -325,7 +325,7 @@ final class ControllerLoop {
     guard let inputs = parts.inputs else { return }
     let answers = inputs.answers()
     if inputsAnswer, !answers {
-      parts.log.write(.error, "the inputs are lost: reading one of them does not come to an end")
+      parts.log.write(.error, "all inputs count as lost: the thread that reads them does not answer")
       for sensor in inputs.sensors { handle(.sensed(SensorReport(sensor, isActive: nil))) }
     }
     inputsAnswer = answers
@@ -445,9 +445,10 @@ final class ControllerLoop {
     guard ending == .settling else { return }
     ending = .delivering
     settling?.cancel()
+    // Should the broker come back now, this is sent in the place of "online".
+    publish(.offline)
     // Without a connection, the broker has already published the will.
-    if connected != nil { publish(.offline) }
-    if unacknowledged.isEmpty { return loop.stop() }
+    guard connected != nil, !unacknowledged.isEmpty else { return loop.stop() }
     loop.schedule(at: .now + parts.timeouts.delivery) { [unowned self] in loop.stop() }
   }
 }

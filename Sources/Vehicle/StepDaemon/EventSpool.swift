@@ -151,6 +151,11 @@ private struct Spooling: Sendable {
 
   mutating func add(_ contents: [VehicleEvent.Content], lost: Int64) {
     file.lost += lost
+    if lost > 0 { report(.lost(lost, "the disk did not answer, and too many events waited")) }
+    if file.obstacle != nil {
+      load()
+      sent = 0
+    }
     let dropped = file.makeRoom(for: contents.count)
     if dropped > 0 {
       sent = max(0, sent - dropped)
@@ -222,6 +227,8 @@ struct EventFile: Sendable {
   private var isTorn = false
   /// How many events could not be written since the last written one.
   var lost: Int64 = 0
+  /// Why the file cannot be read at present, although it may be whole. Nothing is appended until it was read.
+  private(set) var obstacle: String?
 
   init(_ path: String, vehicle: UUID, key: SigningKey, room: EventSpool.Room = .init()) {
     (self.path, self.vehicle, self.key, self.room) = (path, vehicle, key, room)
@@ -238,11 +245,17 @@ struct EventFile: Sendable {
   /// - Returns: for a file that does not contain this controller's chain, where it was moved and why; otherwise nil.
   mutating func load() -> (String, String)? {
     Files.removeLeftovers(of: path)
+    (file, entries, last, size, isTorn, obstacle) = (nil, [], nil, 0, false, nil)
     do {
       try read()
       return nil
     } catch {
       (file, entries, last, size, isTorn) = (nil, [], nil, 0, false)
+      // Too large, or no regular file: another program made it.
+      if let error = error as? SystemError, ![EFBIG, EINVAL].contains(error.code) {
+        obstacle = error.description
+        return nil
+      }
       // An older file that was set aside stays: it may be the only copy of those events.
       var (place, number) = ("\(path).damaged", 1)
       while Files.exists(place) {
@@ -322,6 +335,10 @@ struct EventFile: Sendable {
   ///
   /// - Returns: how many are lost, and why.
   mutating func append(_ contents: [VehicleEvent.Content]) -> (Int64, String)? {
+    if let obstacle {
+      lost += Int64(contents.count)
+      return (Int64(contents.count), obstacle)
+    }
     var (bytes, new): ([UInt8], [Entry]) = ([], [])
     var (end, skipped) = (last?.place, lost)
     for content in contents {

@@ -136,7 +136,7 @@ package enum JournalError: Failure, Equatable {
     switch self {
     case .inUse(let path): "\(path) is in use by another stepd"
     case .damaged(let path, let reason):
-      "\(path) is damaged: \(reason); look where the steps stand, then move the file away"
+      "\(path) is damaged: \(reason); look where the steps are, then move the file to another folder"
     }
   }
 }

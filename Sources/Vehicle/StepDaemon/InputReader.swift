@@ -110,6 +110,8 @@ private final class InputThread {
 /// One input, from its source to its reports.
 private final class WiredInput {
   private static let pause = Duration.seconds(1)
+  /// How long a speed counts, from its question on.
+  private static let speedLimit = Duration.seconds(1)
 
   private let sensor: SensorID
   private let wiring: InputWiring
@@ -118,6 +120,9 @@ private final class WiredInput {
   private var debounce: Debounce
   private var watched: (path: String, file: FileWatch, registration: Registration)?
   private var line: (GPIOLine, Registration)?
+  private var speed: (SpeedReader, Registration)?
+  /// Ends a speed that is too old.
+  private var overdue: Registration?
   private var settling: Registration?
   private var retry: Registration?
   private var reported: InputEvent?
@@ -141,6 +146,8 @@ private final class WiredInput {
         let path = try GPIOChip.path(of: chip)
         try watch(path)
         try takeLine(path, number)
+      case .speed(let address):
+        try takeSpeed(address)
       }
     } catch {
       lose("\(error)")
@@ -193,6 +200,32 @@ private final class WiredInput {
     }
     self.line = (line, registration)
     changed(line.isActive)
+  }
+
+  /// Reads the vehicle's speed from now on. The reader tries by itself again what fails.
+  private func takeSpeed(_ address: OBDAddress) throws {
+    if speed != nil { return }
+    let reader = try SpeedReader(address)
+    var reason: String?
+    let registration = try loop.receive(reader.events) { [unowned self] event in
+      switch event {
+      case .speed(let speed, let asked) where asked + Self.speedLimit > .now:
+        reason = nil
+        overdue?.cancel()
+        overdue = loop.schedule(at: asked + Self.speedLimit) { [unowned self] in
+          changed(nil, reason ?? "the adapter has told no speed for a second")
+        }
+        changed(speed == 0)
+      case .speed, .noSpeed:
+        // The next answer may be better; until then, the last speed counts for its time.
+        reason = if case .noSpeed(let text) = event { text } else { "the adapter takes more than a second" }
+        if debounce.isActive == nil { changed(nil, reason) }
+      case .lost(let reason):
+        overdue?.cancel()
+        changed(nil, reason)
+      }
+    }
+    speed = (reader, registration)
   }
 
   private func letGo() {

@@ -2,6 +2,7 @@ import CDevices
 import Domain
 import Encoding
 import Glibc
+import OBD
 import StepController
 import SystemIO
 
@@ -152,7 +153,7 @@ enum InputFile {
 extension InputWiring {
   /// Throws if the input cannot be read. A line is not reserved, because another stepd may be running.
   ///
-  /// - Returns: the line, for people; nil for a file.
+  /// - Returns: the line, for people; nil for another source.
   func check() throws -> String? {
     switch source {
     case .gpio(let name, let line):
@@ -160,6 +161,9 @@ extension InputWiring {
       return try GPIOChip(.open(path, O_RDONLY), path).check(line)
     case .file(let path):
       _ = try InputFile.read(path)
+      return nil
+    case .speed(let address):
+      try OBDConnection.check(address)
       return nil
     }
   }

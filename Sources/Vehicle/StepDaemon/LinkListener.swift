@@ -96,7 +96,8 @@ final class LinkListener: Sendable {
     links.close()
   }
 
-  /// Runs on its thread: tells who knows the vehicle where it is, and tries again after a failure.
+  /// Runs on its thread: advertises the vehicle's present name, so that devices with its encryption key can find it.
+  /// Tries again after a failure.
   private static func advertise(
     _ adapter: UInt16, _ key: EncryptionKey, _ handles: Shared<Set<UInt16>>, _ events: Mailbox<LinkEvent>,
     until stop: Interruption

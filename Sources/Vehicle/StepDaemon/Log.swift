@@ -129,7 +129,7 @@ final class Log {
     case .noticeNotJournaled(let reason):
       write(.error, "the operator's notice is not in force: the journal cannot be written: \(reason)")
     case .unwatched(let step, let reason):
-      write(.notice, "\(step): opens unwatched: \(reason.rawValue)")
+      write(.notice, "\(step): opens although the traffic guard cannot see the road: \(reason.rawValue)")
     case .farRoad:
       write(
         .warning,
@@ -155,7 +155,7 @@ final class Log {
   func write(_ stranger: OtherDriver) {
     write(
       .warning,
-      "\(stranger.description) has this vehicle's name on this computer and is no stepd: end it; a second stepd would not be noticed by that name"
+      "\(stranger.description) holds the name of this vehicle's lock and is not its stepd: end it; until then a second stepd for this vehicle may start unnoticed"
     )
   }
 

@@ -147,10 +147,15 @@ struct Metrics: Sendable {
   mutating func begin(_ ticket: CommitTicket) { begun[ticket] = .now }
 
   mutating func written(_ report: JournalReport) {
-    guard case .committed(let ticket) = report else { return }
-    // Tickets are reported in order, and failed ones are not needed.
+    let (ticket, isWritten) =
+      switch report {
+      case .committed(let ticket): (ticket, true)
+      case .failed(let ticket, _): (ticket, false)
+      }
+    // Tickets are reported in order.
     guard let began = begun[ticket] else { return }
     begun = begun.filter { $0.key > ticket }
+    guard isWritten else { return }
     let seconds = began.duration(to: .now).inSeconds
     for (index, bound) in Self.bounds.enumerated() where seconds <= bound { commits[index] += 1 }
     commitSum = (commitSum.count + 1, commitSum.seconds + seconds)

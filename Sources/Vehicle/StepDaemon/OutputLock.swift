@@ -98,7 +98,6 @@ struct OtherDriver: Equatable {
   }
 
   var description: String {
-    if process == getpid() { return "this program itself, for another step" }
     let process = process.map { "pid \($0)" } ?? "a process that cannot be seen from here"
     return configuration.map { "\(process), with \($0)" } ?? process
   }
@@ -111,13 +110,19 @@ enum DriverError: Failure, Equatable {
   /// Another program has the lock of an output.
   case output(String, path: String, OtherDriver)
 
-  var exitStatus: ExitStatus { .unavailable }
+  /// Two steps have one output.
+  private var isOwn: Bool { other.process == getpid() }
+
+  private var other: OtherDriver {
+    switch self {
+    case .vehicle(_, let other), .output(_, _, let other): other
+    }
+  }
+
+  var exitStatus: ExitStatus { isOwn ? .configuration : .unavailable }
 
   var hint: String? {
-    let other =
-      switch self {
-      case .vehicle(_, let other), .output(_, _, let other): other
-      }
+    if isOwn { return "give each step a channel of its own in [servo.steps]" }
     let command: String
     switch self {
     case .output(_, let path, _) where other.process == nil: return "`fuser \(path)` shows who it is"
@@ -128,6 +133,7 @@ enum DriverError: Failure, Equatable {
 
   var description: String {
     switch self {
+    case .output(let output, _, _) where isOwn: "two steps have \(output); nothing was moved"
     case .vehicle(let name, let other): "another stepd runs for \(name): \(other.description); nothing was moved"
     case .output(let output, _, let other): "another program drives \(output): \(other.description); nothing was moved"
     }

@@ -83,8 +83,10 @@ enum PWMError: Failure, Equatable {
   /// No chip, or several, of the device with this name, in the folder with the chips. What it has.
   case noChip(String, count: Int, root: String, [String])
   case noChannel(Int, chip: String, count: Int)
+  /// The file names one channel in two ways, as by its chip's number and by its chip's device.
+  case shared(Int, chip: String, [StepID])
 
-  var exitStatus: ExitStatus { .noInput }
+  var exitStatus: ExitStatus { if case .shared = self { .configuration } else { .noInput } }
 
   var description: String {
     switch self {
@@ -92,6 +94,8 @@ enum PWMError: Failure, Equatable {
       "\(root) has \(count == 0 ? "no chip" : "\(count) chips") of the device \(name); it has "
         + (chips.isEmpty ? "none" : chips.joined(separator: ", "))
     case .noChannel(let channel, let chip, let count): "\(chip) has no channel \(channel), it has \(count)"
+    case .shared(let channel, let chip, let steps):
+      "the servos of the steps \(steps.map(\.description).joined(separator: " and ")) are both at channel \(channel) of \(chip)"
     }
   }
 }
@@ -147,13 +151,17 @@ extension PWMOutputs {
   ///
   /// - Returns: what each step's servo is connected to.
   func check() throws -> [String] {
-    try channels.sorted { $0.key.description < $1.key.description }.map { step, channel in
+    var taken: [String: StepID] = [:]
+    return try channels.sorted { $0.key.description < $1.key.description }.map { step, channel in
       let folder = try folder(of: channel.chip)
       guard Files.exists(folder), let chip = Chip(Files.name(of: folder), in: root) else {
         throw SystemError("open", folder, code: ENOENT)
       }
       if let count = chip.channels, channel.channel >= count {
         throw PWMError.noChannel(channel.channel, chip: chip.description, count: count)
+      }
+      if let other = taken.updateValue(step, forKey: "\(chip.number)/\(channel.channel)") {
+        throw PWMError.shared(channel.channel, chip: chip.description, [other, step])
       }
       return "the servo of the step \(step) is at channel \(channel.channel) of \(chip.description)"
     }

@@ -1,5 +1,6 @@
 import Domain
 import FileFormats
+import MQTT
 import StepController
 import StepdConfiguration
 import SystemIO
@@ -40,7 +41,10 @@ final class Reloader: Sendable {
         former.file.path, "the vehicle's steps or the proof \"heard\" changed; restart stepd to apply this")
     }
     var changes = former.file.changesForRestart(to: setup.file)
-    if "\(former.broker)" != "\(setup.broker)" || former.topic != setup.topic { changes.append("the vehicle's broker") }
+    func place(_ setup: ControllerSetup) -> [String?] {
+      ["\(setup.broker)", setup.broker.tls?.authority, "\(setup.topic)"]
+    }
+    if place(former) != place(setup) { changes.append("the vehicle's broker") }
     return Reading(rules: rules, needsRestart: changes)
   }
 }

@@ -54,13 +54,15 @@ extension Inputs {
   private mutating func add<Key>(
     _ sensor: SensorID, _ key: Key, in table: TOMLTable<Key>
   ) throws(ConfigurationError) {
-    let source = TOMLForm.inputSource(in: table.document)
-    var wiring: InputWiring
+    let source = TOMLForm.inputSource(in: table.document, withSpeed: sensor == .standing)
+    let wiring: InputWiring
     if table.isTable(key), let details = try table.table(key, ControllerFile.InputKey.self) {
-      wiring = InputWiring(try details.required(.source, source))
-      wiring.isActiveLow = try details.optional(.isActiveLow, .boolean) ?? false
-      wiring.debounce = Int64(
-        try details.optional(.debounce, .integer(in: 0...5000)) ?? Int(InputWiring.standardDebounce))
+      wiring = InputWiring(
+        try details.required(.source, source), isActiveLow: try details.optional(.isActiveLow, .boolean) ?? false,
+        debounce: try details.optional(.debounce, .integer(in: 0...5000)).map { Int64($0) })
+      if case .speed = wiring.source, wiring.isActiveLow {
+        throw details.error(.isActiveLow, "a speed has no level: leave this out")
+      }
     } else {
       guard let found = try table.optional(key, source) else { return }
       wiring = InputWiring(found)
@@ -73,9 +75,14 @@ extension Inputs {
 }
 
 extension TOMLForm<InputSource> {
-  /// `gpio:pinctrl-rp1:3`, `gpio:/dev/gpiochip0:3` or `file:/run/vehicle/standing`.
-  fileprivate static func inputSource(in document: TOMLDocument) -> TOMLForm {
-    TOMLForm(expectation: #""gpio:LABEL:LINE", "gpio:/dev/CHIP:LINE" or "file:PATH""#) {
+  /// `gpio:pinctrl-rp1:3`, `gpio:/dev/gpiochip0:3`, `file:/run/vehicle/standing` or `obd:/dev/ttyUSB0`.
+  ///
+  /// - Parameter withSpeed: whether a speed is of use.
+  fileprivate static func inputSource(in document: TOMLDocument, withSpeed: Bool) -> TOMLForm {
+    let lines = #""gpio:LABEL:LINE", "gpio:/dev/CHIP:LINE""#
+    let expectation =
+      withSpeed ? #"\#(lines), "file:PATH", "obd:/dev/TTY" or "obd:tcp:HOST:PORT""# : #"\#(lines) or "file:PATH""#
+    return TOMLForm(expectation: expectation) {
       guard let text = TOMLForm<String>.text.read($0), let colon = text.firstIndex(of: ":") else { return nil }
       let rest = text[text.index(after: colon)...]
       switch text[..<colon] {
@@ -86,6 +93,8 @@ extension TOMLForm<InputSource> {
         let number = rest[rest.index(after: end)...]
         guard let line = Int(number), "\(line)" == number, (0..<1024).contains(line) else { return nil }
         return .gpio(chip: String(rest[..<end]), line: line)
+      case "obd" where withSpeed:
+        return OBDAddress(rest).map { .speed($0) }
       default:
         return nil
       }
@@ -104,6 +113,7 @@ extension InputSource {
     switch self {
     case .gpio(let chip, let line): "gpio:\(chip):\(line)"
     case .file(let path): "file:\(path)"
+    case .speed(let address): "obd:\(address.text)"
     }
   }
 }

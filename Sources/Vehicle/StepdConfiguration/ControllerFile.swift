@@ -248,7 +248,7 @@ extension Policy {
       proofAge: try table.optional(.proofAge, .milliseconds(seconds: 1...60)) ?? standard.proofAge,
       reserve: try table.optional(.reserve, .milliseconds(seconds: 0...600)) ?? standard.reserve)
     guard !needsHearing || methods.contains(.heard) && methods.count > 1 else {
-      throw table.error(.both, #"true takes "heard" and another proof in proofs"#)
+      throw table.error(.both, #"true needs "heard" and at least one other proof in proofs"#)
     }
     guard needsHearing || leastLinkLevel == nil else {
       throw table.error(.leastLinkLevel, "the strength of a link alone proves nothing: it takes both = true")

@@ -217,6 +217,25 @@ struct ControllerFileTests {
     #expect(standard.watchdog == ControllerFile.Watchdog(device: "/dev/watchdog", timeout: 10))
   }
 
+  @Test("the vehicle's speed tells whether it stands, and nothing else")
+  func speed() throws {
+    func standing(_ value: String) throws -> InputWiring? {
+      try read(Sample.controller + "[interlock]\nstanding = \(value)\n").inputs.wirings[.standing]
+    }
+    let address = OBDAddress.serial(path: "/dev/ttyUSB0", speed: 38_400)
+    #expect(try standing("\"obd:/dev/ttyUSB0\"") == InputWiring(.speed(address), debounce: 1000))
+    #expect(
+      try standing("{ source = \"obd:tcp:[::1]:35000\", debounce_ms = 0 }")
+        == InputWiring(.speed(.network(HostPort(host: "::1", port: 35_000))), debounce: 0))
+    let expected =
+      #"expected "gpio:LABEL:LINE", "gpio:/dev/CHIP:LINE", "file:PATH", "obd:/dev/TTY" or "obd:tcp:HOST:PORT""#
+    #expect(complaint { _ = try standing("\"obd:ttyUSB0\"") }?.contains(expected) == true)
+    let levels = complaint { _ = try standing("{ source = \"obd:/dev/ttyUSB0\", active_low = true }") }
+    #expect(levels?.hasSuffix("active_low: a speed has no level: leave this out") == true)
+    let enable = complaint { _ = try read(Sample.controller + "[inputs]\nenable = \"obd:/dev/ttyUSB0\"\n") }
+    #expect(enable?.hasSuffix(#""gpio:/dev/CHIP:LINE" or "file:PATH", found "obd:/dev/ttyUSB0""#) == true)
+  }
+
   @Test(
     "a mistake in an input is named",
     arguments: [

@@ -51,6 +51,22 @@ import Testing
     #expect(ledger.notice(for: car, keys: [key], now: 2_000).revoked == [])
   }
 
+  @Test("a device that was revoked, and has access again, is revoked again")
+  func again() {
+    var ledger = ledger(token("a", car, phone))
+    #expect(ledger.withdraw(.device(phone.thumbprint), now: 1_000).map(\.id) == ["a"])
+    ledger.note(.init(token("b", car, phone, until: 4_000), key: key.thumbprint))
+    #expect(ledger.current(at: 3_000).map(\.id) == ["b"])
+    #expect(ledger.withdrawn(.device(phone.thumbprint), now: 3_000).isEmpty)
+    for subject in [Notice.Subject.token("b"), .device(phone.thumbprint)] {
+      var ledger = ledger
+      #expect(ledger.withdraw(subject, now: 3_000).map(\.id) == ["b"])
+      #expect(ledger.notice(for: car, keys: [key], now: 3_000).revoked == [.init(subject, until: 4_000)])
+      #expect(ledger.current(at: 3_000).isEmpty)
+      #expect(ledger.withdrawn(subject, now: 3_000).map(\.id) == ["b"])
+    }
+  }
+
   @Test("a notice's number rises, also after the ledger came back from a backup, and when the clock was set back")
   func sequence() {
     var ledger = Ledger()

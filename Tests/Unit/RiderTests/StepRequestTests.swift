@@ -191,6 +191,22 @@ import Testing
     #expect(try error(request.advance(to: now + .seconds(60) + StepRequest.renewalDelay)).exitStatus == .unavailable)
   }
 
+  @Test("a rider on the way keeps a challenge at hand, however long it takes and whatever is lost")
+  func onTheWayRenews() throws {
+    var request = StepRequest(.prepare(step.id), with: World.access, limit: now + .seconds(10), isAwaited: false)
+    var question = try Sent(request.begin())
+    #expect(!request.hasLimit)
+    _ = request.receive(answer(to: question, outcome: challenge()))
+    #expect(request.hasLimit && request.limit == now + StepRequest.challengeAge)
+    question = try Sent(request.advance(to: request.limit))
+    // Its answer is lost.
+    #expect(request.hasLimit)
+    question = try Sent(request.advance(to: request.limit))
+    #expect(!request.hasEnded && !request.hasLimit)
+    _ = request.receive(answer(to: question, outcome: challenge()))
+    #expect(isCommand(request.present(World.sighting(step), to: .open, at: now)))
+  }
+
   @Test("whose way is lost before the command asks on another one, and the challenge of the old one is not used")
   func asksAgain() throws {
     var (request, question) = try ready()

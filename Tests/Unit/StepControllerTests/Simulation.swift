@@ -285,7 +285,7 @@ final class Simulation {
     let (sensor, reading, changes, life) =
       (inputs[index].sensor, inputs[index].wire.reading, inputs[index].wire.changes, life)
     guard reading == true else { return post(.sensed(SensorReport(sensor, isActive: reading))) }
-    at(now + InputWiring.standardDebounce) { [unowned self] in
+    at(now + InputSource.file("").standardDebounce) { [unowned self] in
       guard inputs[index].wire.changes == changes, self.life == life else { return }
       post(.sensed(SensorReport(sensor, isActive: true)))
     }

@@ -358,6 +358,8 @@ private final class Running {
     _ = try running.moves(.open, left)
     running.isSignalled()
     #expect(try running.ends())
+    // It waits for no acknowledgement. Should the broker come back meanwhile, it gets this in the place of "online".
+    #expect(link.availability.take() == "offline")
     #expect(link.availability.take() == nil)
   }
 

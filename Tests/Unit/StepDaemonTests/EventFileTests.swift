@@ -178,12 +178,35 @@ import Testing
     var blocked = EventFile(folder.path + "/none/events", vehicle: car, key: key)
     _ = blocked.load()
     let lost = blocked.append(contents(2))
-    #expect(lost?.0 == 2)
+    #expect(lost?.0 == 2 && lost?.1 == blocked.obstacle)
     mkdir(folder.path + "/none", 0o700)
+    #expect(blocked.append(contents(1))?.0 == 1, "it may be whole, and is read first")
+    #expect(blocked.load() == nil && blocked.obstacle == nil)
     #expect(blocked.append(contents(1)) == nil)
     let event = try VehicleEvent(verifying: try #require(blocked.text(0)), by: key.verificationKey)
-    #expect(event.sequence == 3)
+    #expect(event.sequence == 4)
     #expect(try Files.read(path) == before)
+  }
+
+  @Test("one that cannot be read just now is not put aside, and its chain goes on")
+  func unreadable() throws {
+    var whole = file()
+    _ = whole.load()
+    _ = whole.append(contents(2))
+    // As while a disk has errors: a link that leads around in a circle.
+    let bytes = try Files.read(path)
+    unlink(path)
+    symlink(path, path)
+    var next = file()
+    #expect(next.load() == nil)
+    #expect(next.append(contents(1))?.1 == next.obstacle && next.obstacle != nil)
+    unlink(path)
+    try Files.replace(path, with: bytes, mode: 0o600)
+    #expect(next.load() == nil && next.obstacle == nil)
+    #expect(next.append(contents(1)) == nil)
+    // The one that was lost left a gap.
+    #expect(try events(next).map(\.sequence) == [1, 2, 4])
+    #expect(!Files.exists(path + ".damaged"))
   }
 
   @Test(

@@ -43,9 +43,7 @@ package final class FolderIssuer: AccessIssuer {
         (queue ?? files).async { [place] in continuation.resume(with: Swift.Result { try body(place) }) }
       }
     } catch let refusal as FleetOperator.Refusal {
-      switch refusal {
-      case .request(let reason): throw IssuerError.request(reason)
-      }
+      throw IssuerError.request(refusal.description)
     } catch let error as any Failure {
       throw IssuerError.failed("\(error)")
     }

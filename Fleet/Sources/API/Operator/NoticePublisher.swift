@@ -100,6 +100,7 @@ package final class NoticePublisher: Sendable {
           try await giveBack(Array(session.sent.values.map(\.claim)), after: 0)
         }
       } catch {
+        if Task.isCancelled { return }
         // Each reason once: a broker may be away for hours.
         if "\(error)" != reason { logger.error("notices are not published", metadata: ["error": "\(error)"]) }
         reason = "\(error)"
@@ -245,7 +246,11 @@ package final class NoticePublisher: Sendable {
   ) async throws {
     var numbers: [String: Int64] = [:]
     for (topic, payload) in others {
-      if let number = try await issuer.number(ofNotice: payload) { numbers[session.topics[topic]!] = number }
+      // A broker that is not as it should be may send what nobody has subscribed to.
+      guard let vehicle = session.topics[topic], let number = try await issuer.number(ofNotice: payload) else {
+        continue
+      }
+      numbers[vehicle] = number
     }
     if told.isEmpty, numbers.isEmpty { return }
     let now = clock()

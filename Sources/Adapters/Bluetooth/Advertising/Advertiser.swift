@@ -35,7 +35,7 @@ package final class Advertiser {
     controller = HCIController(link)
     self.interruption = interruption
     data = beacons.map(\.advertisingData)
-    addresses = beacons.map { _ in Self.randomStaticAddress() }
+    addresses = beacons.map { _ in RandomAddress.ofDevice() }
     let abilities = try controller.abilities(interruption)
     extended = abilities.isExtended
     try abilities.check(beacons.count, radio: controller.name)
@@ -131,31 +131,9 @@ package final class Advertiser {
       extended ? .setExtendedAdvertisingEnable(enable, sets: handles) : .setAdvertisingEnable(enable), interruption)
   }
 
-  /// Ends the advertising if it is on; failures are ignored.
+  /// Ends the advertising of an earlier run, too.
   private func end(timeout: Duration, _ interruption: Interruption?) {
-    guard extended else {
-      _ = try? controller.request(.setAdvertisingEnable(false), timeout: timeout, interruption)
-      return
-    }
-    // One by one: if one set does not exist, the whole command is refused. A set must be disabled before it is removed.
-    for index in 0..<Self.mostBeacons {
-      let handle = Self.firstHandle + UInt8(index)
-      for command in [.setExtendedAdvertisingEnable(false, sets: [handle]), HCICommand.removeAdvertisingSet(handle)] {
-        do {
-          try controller.request(command, timeout: timeout, interruption)
-        } catch .refused {
-          // The set does not exist.
-        } catch {
-          return
-        }
-      }
-    }
-  }
-
-  /// 46 random bits; the two highest bits mark a static address (Core 5.4, Vol 6, Part B, 1.3.2.1).
-  private static func randomStaticAddress() -> [UInt8] {
-    var address = (0..<6).map { _ in UInt8.random(in: 0...255) }
-    address[5] |= 0xC0
-    return address
+    let sets = (0..<Self.mostBeacons).map { Self.firstHandle + UInt8($0) }
+    controller.endAdvertising(sets, extended: extended, timeout: timeout, interruption)
   }
 }

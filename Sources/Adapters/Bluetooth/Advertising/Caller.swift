@@ -60,12 +60,12 @@ final class HCICaller: Caller {
     let wasOn = isOn
     if !wasOn {
       // A killed program leaves the controller advertising, and then the controller accepts no parameters.
-      end(timeout: .seconds(5), interruption)
+      controller.endAdvertising([Self.handle], extended: extended, timeout: .seconds(5), interruption)
       try prepare()
     }
     if extended {
       // Allowed while it sends, because the set is not connectable (7.8.52).
-      try controller.request(.setRandomAddress(Self.randomAddress(), set: Self.handle), interruption)
+      try controller.request(.setRandomAddress(RandomAddress.ofNobody(), set: Self.handle), interruption)
       try controller.request(.setExtendedAdvertisingData(data, set: Self.handle), interruption)
     } else {
       try controller.request(.setAdvertisingData(data), interruption)
@@ -95,7 +95,7 @@ final class HCICaller: Caller {
   func close() {
     guard isOn else { return }
     isOn = false
-    end(timeout: .seconds(1), nil)
+    controller.endAdvertising([Self.handle], extended: extended, timeout: .seconds(1), nil)
   }
 
   private func prepare() throws(RadioError) {
@@ -103,7 +103,7 @@ final class HCICaller: Caller {
       try controller.request(.setExtendedAdvertisingParameters(set: Self.handle), interruption)
       return
     }
-    let address = HCICommand.setRandomAddress(Self.randomAddress())
+    let address = HCICommand.setRandomAddress(RandomAddress.ofNobody())
     do {
       try controller.request(address, interruption)
     } catch .refused {
@@ -114,31 +114,5 @@ final class HCICaller: Caller {
       try controller.request(address, interruption)
     }
     try controller.request(.setAdvertisingParameters(.random), interruption)
-  }
-
-  /// Ends the advertising if it is on; failures are ignored.
-  private func end(timeout: Duration, _ interruption: Interruption?) {
-    guard extended else {
-      _ = try? controller.request(.setAdvertisingEnable(false), timeout: timeout, interruption)
-      return
-    }
-    for command in [
-      HCICommand.setExtendedAdvertisingEnable(false, sets: [Self.handle]), .removeAdvertisingSet(Self.handle),
-    ] {
-      do {
-        try controller.request(command, timeout: timeout, interruption)
-      } catch .refused {
-        // The set does not exist.
-      } catch {
-        return
-      }
-    }
-  }
-
-  /// 46 random bits; the two highest bits mark a non-resolvable private address (Core 5.4, Vol 6, Part B, 1.3.2.2).
-  private static func randomAddress() -> [UInt8] {
-    var address = (0..<6).map { _ in UInt8.random(in: 0...255) }
-    address[5] &= 0x3F
-    return address
   }
 }

@@ -1,3 +1,5 @@
+import SystemIO
+
 /// The commands that make a controller send advertisements.
 ///
 /// Beacons are ADV_NONCONN_IND (Core 5.4, Vol 6, Part B, 2.3.1.3) with either kind of command: old receivers hear
@@ -96,5 +98,36 @@ extension HCICommand {
   /// 7.8.59
   static func removeAdvertisingSet(_ handle: UInt8) -> HCICommand {
     HCICommand("LE Remove Advertising Set", 0x203C, [handle])
+  }
+}
+
+extension HCIController {
+  /// Ends the advertising of these sets, or that of a Bluetooth 4 controller, if it is on; failures are ignored.
+  func endAdvertising(
+    _ sets: [UInt8], extended: Bool, timeout: Duration, _ interruption: Interruption?
+  ) {
+    // One by one: if one set does not exist, the whole command is refused. A set must be disabled before it is removed.
+    let commands: [HCICommand] =
+      extended
+      ? sets.flatMap { [.setExtendedAdvertisingEnable(false, sets: [$0]), .removeAdvertisingSet($0)] }
+      : [.setAdvertisingEnable(false)]
+    for command in commands {
+      do { try request(command, timeout: timeout, interruption) } catch .refused {} catch { return }
+    }
+  }
+}
+
+/// Addresses that identify nobody: 46 random bits (Core 5.4, Vol 6, Part B, 1.3.2).
+enum RandomAddress {
+  /// 1.3.2.1: it stays for as long as the device is on.
+  static func ofDevice() -> [UInt8] { random { $0 | 0xC0 } }
+
+  /// 1.3.2.2: a non-resolvable private address.
+  static func ofNobody() -> [UInt8] { random { $0 & 0x3F } }
+
+  private static func random(_ mark: (UInt8) -> UInt8) -> [UInt8] {
+    var address = (0..<6).map { _ in UInt8.random(in: 0...255) }
+    address[5] = mark(address[5])
+    return address
   }
 }

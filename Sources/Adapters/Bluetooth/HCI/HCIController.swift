@@ -48,7 +48,11 @@ final class HCIController {
       }
       guard isSent, case .event(let event) = packet, let (opcode, status, rest) = Self.answer(event),
         opcode == command.opcode
-      else { continue }
+      else {
+        // Other events may keep coming.
+        if deadline <= .now { throw .noAnswer(radio: name, command: command.name) }
+        continue
+      }
       guard status == 0 else { throw .refused(radio: name, command: command.name, status: status) }
       isScanning = command.scan ?? isScanning
       // After a Command Status of 0 the answer still follows.

@@ -95,9 +95,7 @@ package final class LinkAdvertiser {
     isSet = true
     if extended {
       try controller.request(.setExtendedAdvertisingParameters(set: Self.handle, isConnectable: true), interruption)
-      var address = (0..<6).map { _ in UInt8.random(in: 0...255) }
-      address[5] |= 0xC0
-      try controller.request(.setRandomAddress(address, set: Self.handle), interruption)
+      try controller.request(.setRandomAddress(RandomAddress.ofDevice(), set: Self.handle), interruption)
       try controller.request(.setExtendedAdvertisingData(data, set: Self.handle), interruption)
     } else {
       try controller.request(.setAdvertisingParameters(.public, isConnectable: true), interruption)
@@ -137,18 +135,6 @@ package final class LinkAdvertiser {
 
   private func stop(timeout: Duration, _ interruption: Interruption?) {
     isOn = false
-    let commands: [HCICommand] =
-      extended
-      ? [.setExtendedAdvertisingEnable(false, sets: [Self.handle]), .removeAdvertisingSet(Self.handle)]
-      : [.setAdvertisingEnable(false)]
-    for command in commands {
-      do {
-        try controller.request(command, timeout: timeout, interruption)
-      } catch .refused {
-        // There is no such set.
-      } catch {
-        return
-      }
-    }
+    controller.endAdvertising([Self.handle], extended: extended, timeout: timeout, interruption)
   }
 }

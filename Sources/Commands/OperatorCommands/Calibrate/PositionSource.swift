@@ -94,7 +94,14 @@ final class GuidedPositions: PositionSource {
 
   /// Explains the procedure, and reads what an earlier run stored.
   func begin(_ steps: [Step], again: Bool) throws {
-    if again { try forget(steps) } else { try progress.read() }
+    if again {
+      // Other steps' positions stay. A file that cannot be read is replaced.
+      var earlier = progress
+      if (try? earlier.read()) != nil { progress = earlier }
+      try forget(steps)
+    } else {
+      try progress.read()
+    }
     let all = CalibrationPosition.all.count
     let names = steps.map(\.id.description).joined(separator: ", ")
     console.note(

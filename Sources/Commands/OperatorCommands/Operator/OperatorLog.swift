@@ -23,7 +23,7 @@ struct OperatorLog: ContextCommand {
   @Flag(help: "Ask no vehicle; only check signatures and order of the events that are here.")
   var verify = false
 
-  @Option(help: ArgumentHelp("How many events to show that were here before.", valueName: "count"))
+  @Option(help: ArgumentHelp("How many of the stored events to show first.", valueName: "count"))
   var lines = 100
 
   @OptionGroup var timeout: TimeoutOptions
@@ -31,7 +31,7 @@ struct OperatorLog: ContextCommand {
 
   func validate() throws {
     guard !follow || !verify else { throw ValidationError("--follow and --verify exclude each other.") }
-    guard lines >= 0 else { throw ValidationError("--lines takes 0 or more.") }
+    guard (0...1_000_000).contains(lines) else { throw ValidationError("--lines takes 0 to 1000000.") }
   }
 
   func run(in context: Context) throws {

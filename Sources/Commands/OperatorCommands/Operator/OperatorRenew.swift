@@ -46,7 +46,6 @@ struct OperatorRenew: ContextCommand {
       case .operator, .broker, .controller(elsewhere: false): break
       case .controller(elsewhere: true):
         console.note("bring \(file) to the vehicle, into tls/, and restart stepd there")
-      case .rider(let rider): console.note("if \(printable(rider)) rides from another folder, bring \(file) there")
       }
     }
     console.note(

@@ -59,7 +59,7 @@ struct OperatorRevoke: ContextCommand {
     }
     try publish.publish(operatorPlace.notices(now: now), context, console)
     console.note(
-      "a vehicle refuses it once the notice has arrived there; nobody can tell if a notice is withheld")
+      "a vehicle refuses a revoked token once it has the notice; `stepctl operator log` shows which vehicles have it")
   }
 }
 

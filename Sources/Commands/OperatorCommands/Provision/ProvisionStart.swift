@@ -25,6 +25,6 @@ extension Console {
   /// Says which services run, and where their files are.
   func tell(of services: VehicleServices, _ place: VehicleFolder) throws {
     try result("started \(services.names), now and at each start of this computer")
-    note("their files are in \(services.folders); what changes in \(place.path) does not reach them")
+    note("the services use the files in \(services.folders); a later change in \(place.path) has no effect on them")
   }
 }

@@ -52,7 +52,7 @@ struct ProvisionWatcher: ContextCommand {
     let words = ["mosquitto_sub", "-h", broker.host, "-p", "\(broker.port)"] + login + ["-q", "1", "-v"] + topics
     console.note("try: \(words.map(shellWord).joined(separator: " "))")
     console.note(
-      "an older vehicle's broker has to be told: \(shellCommand("stepctl", "provision", "update", place.path))"
+      "the broker of a vehicle that is older than watchers learns of them by \(shellCommand("stepctl", "provision", "update", place.path))"
     )
   }
 }

@@ -2,6 +2,7 @@ import ArgumentParser
 import CommandParts
 import Domain
 import Encoding
+import Glibc
 import SystemIO
 import Terminal
 import Traffic
@@ -124,8 +125,13 @@ struct TrafficServe: ContextCommand {
         watching?.cancel()
         console.note("\(path): its folder is gone; no newer list will count")
       case .changed:
-        // The file is being replaced; it is read when it is there again.
-        if let lists = try? Files.readRegular(path) { try bridge.revoke(lists) }
+        let lists: [UInt8]
+        do throws(SystemError) { lists = try Files.readRegular(path) } catch {
+          // A file that is being replaced may be missing; it is read when it is there again.
+          if error.code != ENOENT { console.note("\(error); the lists before still count") }
+          break
+        }
+        try bridge.revoke(lists)
       }
     }
   }

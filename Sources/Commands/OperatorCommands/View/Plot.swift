@@ -1,4 +1,5 @@
 import Encoding
+import Evaluation
 import Glibc
 
 /// A plot as a picture (SVG 1.1), for a browser or a paper. Equal values give equal bytes, and the picture loads
@@ -165,8 +166,4 @@ package struct Plot {
   private static func escaped(_ text: String) -> String {
     printable(text).substituting("&", by: "&amp;").substituting("<", by: "&lt;").substituting(">", by: "&gt;")
   }
-}
-
-extension [Double] {
-  fileprivate func cycled(_ times: Int) -> [Double] { (0..<times).flatMap { _ in self } }
 }

@@ -96,6 +96,7 @@ struct RoadTraffic {
   mutating func take(_ frame: FeedFrame, delay: Double, dropped: Int = 0, at now: Double) {
     sections[frame.section] = (frame, now)
     sections = sections.filter { now - $0.value.came <= Self.memory }
+    arrivals.removeAll { now - $0 > Self.memory }
     arrivals.append(now)
     self.delay = delay
     self.dropped += dropped
@@ -105,10 +106,7 @@ struct RoadTraffic {
   var objects: [RoadObject] { sections.sorted { $0.key < $1.key }.flatMap { $0.value.frame.objects } }
 
   /// Frames a second.
-  mutating func rate(at now: Double) -> Double {
-    arrivals.removeAll { now - $0 > Self.memory }
-    return Double(arrivals.count) / Self.memory
-  }
+  func rate(at now: Double) -> Double { Double(arrivals.count { now - $0 <= Self.memory }) / Self.memory }
 
   /// Seconds since the last frame; nil before the first one.
   func silence(at now: Double) -> Double? { last.map { now - $0 } }

@@ -87,7 +87,7 @@ struct VehicleExamination {
   private func examineLink(_ access: RiderAccess, isWanted: Bool) throws -> Examination? {
     var part = Examination("link")
     do {
-      guard let radio = try settings.via(.bluetooth).radio, let step = access.vehicle.steps.first?.id else {
+      guard let radio = try settings.via(.bluetooth).radio, let step = access.ownSteps.first else {
         return nil
       }
       let began = Instant.now
@@ -281,8 +281,12 @@ struct VehicleExamination {
   private func ask(
     _ access: RiderAccess, _ broker: inout Examination, _ controller: inout Examination, isNear: Bool
   ) throws -> (isGiven: Bool, lead: Double?) {
+    let steps = access.ownSteps
+    guard !steps.isEmpty else {
+      controller.find("answer", .broken, "not asked: the token is for none of the vehicle's steps")
+      return (false, nil)
+    }
     do {
-      let steps = access.vehicle.steps.map(\.id).filter(access.token.steps.contains)
       let client = try RiderClient(
         access, steps: steps, patience: settings.patience, loop: EventLoop(), interruption: interruption)
       defer { client.close() }

@@ -67,7 +67,7 @@ struct BookedAccess {
 /// The one booking that is active now.
 struct ActiveBooking {
   let booking: Booking
-  /// The file of the booking's vehicle; nil if its access was not fetched yet.
+  /// The file of the booking's vehicle, with a rider's part; nil if no access was ever fetched.
   let vehicleFile: String?
 
   /// Nil if the user named a vehicle, or if none or several are booked now.
@@ -80,7 +80,11 @@ struct ActiveBooking {
   }
 
   private static func file(of vehicle: UUID, _ settings: Settings) throws -> String? {
-    try settings.folders.vehicles().first { (try? VehicleFile(reading: $0.path))?.vehicle.uuid == vehicle }?.path
+    // An imported code makes a file without a rider.
+    try settings.folders.vehicles().first {
+      guard let file = try? VehicleFile(reading: $0.path) else { return false }
+      return file.vehicle.uuid == vehicle && file.rider != nil
+    }?.path
   }
 
   /// The vehicle's file. Fetches it, with its access, if this device does not have it.
@@ -97,7 +101,7 @@ extension VehicleFile {
   fileprivate var token: Token? { rider.flatMap { try? Token(unverified: KeyFile.token($0.token)) } }
 
   /// Whether there is a token that is valid now.
-  fileprivate func opens(at now: Int64) -> Bool { token?.validity.state(at: now) == .now }
+  func opens(at now: Int64) -> Bool { token?.validity.state(at: now) == .now }
 }
 
 extension Context {

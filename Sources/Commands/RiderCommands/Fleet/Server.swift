@@ -64,7 +64,7 @@ package struct ServerOptions: ParsableArguments {
     let console = Console(context)
     console.note("this computer does not know the authority that issued the certificate of \(host):")
     for line in fingerprint { console.note("  \(line)") }
-    console.note("The operator of the server can tell you whether this is right; `stepfleet init` prints it.")
+    console.note("Ask the operator of the server for the fingerprint: `stepfleet init` prints it there.")
     guard context.input.isTerminal, !input.noInput else { throw HTTPError.unknownAuthority(host: host) }
     guard try input.questions(context, interruption).confirm("Trust it?", suggestion: false) else {
       throw CommandFailure(.failure, "not trusted; nothing was changed")

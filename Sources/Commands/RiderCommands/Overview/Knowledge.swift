@@ -96,8 +96,9 @@ struct Knowledge {
     guard let token = vehicle.token else { return nil }
     let booked = bookings.filter { $0.vehicle == vehicle.file.vehicle.uuid }
     if booked.contains(where: isLive) { return nil }
-    // A booking's token begins with the booking, or later.
-    return token.validity.state(at: now) == .over ? nil : booked.first { $0.from <= token.notBefore }
+    // A booking's token begins while the booking lasts. A later one was handed out by the operator.
+    return token.validity.state(at: now) == .over
+      ? nil : booked.first { $0.from <= token.notBefore && token.notBefore < $0.to + Booking.grace }
   }
 
   func state(of vehicle: KnownVehicle) -> NextStep.State {

@@ -69,7 +69,7 @@ struct NextStep {
       ?? known.vehicles.min { known.state(of: $0).rank < known.state(of: $1).rank }
     if known.isKeyLost || best.map({ known.state(of: $0) == .keyLost }) == true {
       self = Self.lostKey(known, best)
-    } else if let refusal = known.refusal {
+    } else if let refusal = known.refusal, active == nil || active?.vehicle == refusal.vehicle {
       self = Self.refused(refusal, known, active)
     } else if let active {
       self = Self.booked(active, known, best)
@@ -158,7 +158,7 @@ struct NextStep {
   }
 
   private static func unbooked(_ known: Knowledge, _ best: KnownVehicle?) -> NextStep {
-    let advice = "`stepctl vehicles` lists them"
+    let advice = "`stepctl vehicles` lists the vehicles that can be booked"
     let ended = best.flatMap(known.endedBooking)
     let last = ended ?? known.bookings.max { $0.to < $1.to }
     let next = [(typed: bookAgain(last?.title), does: advice)]

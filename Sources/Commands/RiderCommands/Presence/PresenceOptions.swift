@@ -75,13 +75,15 @@ struct PresenceRequest: Equatable {
         .notLocated, "not located: none of the vehicles that you know is heard",
         hint: "come closer, or name it: \(files.map { shellCommand("--vehicle", $0.name) }.joined(separator: ", "))")
     }
-    guard found.count == 1 else {
+    // One vehicle may have two files: the operator's, and one of this user's.
+    guard Set(found.map(\.file.vehicle.uuid)).count == 1 else {
       throw CommandFailure(
         .configuration, "several of your vehicles are heard: \(found.map(\.name).joined(separator: ", "))",
         hint: "name one: \(found.map { shellCommand("--vehicle", $0.name) }.joined(separator: ", "))")
     }
-    console.note("vehicle", "\(one.file.vehicle.name) (\(one.name))")
-    return one.file
+    let best = found.first { $0.file.opens(at: context.seconds) } ?? one
+    console.note("vehicle", "\(best.file.vehicle.name) (\(best.name))")
+    return best.file
   }
 
   /// Adds a hint to a radio error: another way to prove presence, without a radio.
