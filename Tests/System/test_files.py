@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import captures
 from captures import VEHICLE
 from programs import AS_ANYBODY, STEPCTL, STEPD, can_mount, mounted, wait_until
 
@@ -244,7 +245,7 @@ def test_settings_that_cannot_be_are_told_with_who_said_them(stepctl, tmp_path):
         assert (ended.status, ended.stdout, ended.error) == (78, "", f"{folder}/config.toml{error}")
 
 
-def test_a_vehicle_goes_by_its_name(stepctl, file_vehicle, tmp_path):
+def test_a_vehicle_goes_by_its_name(stepctl, file_vehicle, parked, tmp_path):
     vehicles = tmp_path / "stepctl/vehicles"
     vehicles.mkdir(parents=True)
     where = {"XDG_CONFIG_HOME": str(tmp_path)}
@@ -263,11 +264,16 @@ def test_a_vehicle_goes_by_its_name(stepctl, file_vehicle, tmp_path):
     assert folder.status == 0, "the vehicle's own folder"
     shutil.copytree(file_vehicle.folder / "riders/alice", vehicles / "second")
     assert stepctl("locate", "--radio", radio, "--vehicle", "second", **where).status == 0, "a rider's folder"
-    several = stepctl("locate", "--radio", radio, **where)
-    assert (several.status, several.error) == (
-        78,
-        "several of your vehicles are heard: rolling, second",
-    )
+    twice = stepctl("locate", "--radio", radio, **where)
+    assert twice.status == 0 and "(second)" in twice.stderr, "one vehicle with two files; one of these has access"
+    shutil.copy(parked.folder / "vehicle.toml", vehicles / "other.toml")
+    both = b"".join(
+        captures.heard(each.uuid, {1: captures.HERE}, tick / 10 + index / 20, 0.1)
+        for tick in range(20) for index, each in enumerate((file_vehicle, parked)))
+    several = stepctl(
+        "locate", "--radio", captures.written(tmp_path / "both.btsnoop", captures.HEADER + both), **where)
+    assert several.status == 78, several
+    assert several.error == "several of your vehicles are heard: other, rolling, second"
     paths = stepctl("config", "path", "--json", **where)
     assert paths.status == 0
     assert {"path": f"{vehicles}/rolling.toml", "exists": True} in paths.objects

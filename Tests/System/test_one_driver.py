@@ -136,7 +136,7 @@ def stranger(name: str, answers: bytes | None):
 def test_a_stranger_with_the_vehicles_name_keeps_nobody_off(parked, answers):
     with stranger(f"stepd/vehicle/{parked.uuid}", answers) as pid:
         parked.starts_all()
-        parked.stepd.says(f"pid {pid} has this vehicle's name on this computer and is no stepd")
+        parked.stepd.says(f"pid {pid} holds the name of this vehicle's lock and is not its stepd")
         assert parked.rider("alice").moves("open", "left").status == 0
         # The journal and the servo have locks of their own.
         second = starts(parked).ends()

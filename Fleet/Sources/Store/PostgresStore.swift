@@ -1,5 +1,6 @@
 import CPostgres
 import Dispatch
+import Glibc
 import Synchronization
 
 /// A PostgreSQL database (libpq), which several servers may share.
@@ -171,7 +172,7 @@ final class PostgresConnection: Connection, @unchecked Sendable {
     let words = names.map { strdup($0) } + [nil]
     let values = names.map { strdup(parameters[$0]!) } + [nil]
     defer { for text in words + values { free(text) } }
-    return PQconnectdbParams(words.map { UnsafePointer($0) }, values.map { UnsafePointer($0) }, 1)
+    return PQconnectdbParams(words.map { UnsafePointer<CChar>($0) }, values.map { UnsafePointer<CChar>($0) }, 1)
   }
 
   var isUsable: Bool { PQstatus(handle) == CONNECTION_OK && PQtransactionStatus(handle) == PQTRANS_IDLE }

@@ -156,7 +156,7 @@ package struct OBDDialogue {
   /// The speed that the lines of an answer give; nil unless every control unit's line is a speed.
   private static func speed(_ lines: [String]) -> Int? {
     // What the adapter says while it looks for the vehicle's protocol. The answer may follow on the same line.
-    let answers = lines.compactMap { line -> Substring? in
+    let answers = lines.map { line -> Substring in
       if line.hasPrefix("SEARCHING...") { return line.dropFirst(12) }
       if line.hasPrefix("BUSINIT:") { return line.hasSuffix("OK") ? "" : line[...] }
       return line[...]
