@@ -111,7 +111,7 @@ enum DriverError: Failure, Equatable {
   case output(String, path: String, OtherDriver)
 
   /// Two steps have one output.
-  private var isOwn: Bool { other.process == getpid() }
+  private var isOwn: Bool { if case .output(_, _, let other) = self { other.process == getpid() } else { false } }
 
   private var other: OtherDriver {
     switch self {
