@@ -254,7 +254,7 @@ let package = Package(
     tests(
       "StepDaemonTests",
       [
-        "Encoding", "Domain", "Cryptography", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "OBD",
+        "Encoding", "Domain", "Cryptography", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT",
         "StepController", "StepdConfiguration", "StepDaemon", "CommandParts",
       ]),
     tests(
@@ -284,7 +284,8 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
       dependencies: [
         "Encoding", "Domain", "NDEF", "Tags", "NTAG424", "Geography", "Traffic", "TrafficBridge", "Ranging",
         "Evaluation", "StepProtocol", "Access", "SystemIO", "Bluetooth", "HTTP", "CodeReading", "TrafficFeed",
-        "Positioning", "FileFormats", "Rider", "StepController", "StepdConfiguration", "Operator", "CommandParts",
+        "Positioning", "OBD", "FileFormats", "Rider", "StepController", "StepdConfiguration", "Operator",
+        "CommandParts",
       ],
       path: "Tests/Fuzz", exclude: ["run.sh", "seeds.py", "corpus"],
       swiftSettings: swiftSettings,

@@ -9,6 +9,7 @@ import Glibc
 import HTTP
 import NDEF
 import NTAG424
+import OBD
 import Operator
 import Positioning
 import Ranging
@@ -261,6 +262,20 @@ enum Fuzz {
       }
       if let server = try? HostPort(String(decoding: bytes, as: UTF8.self)[...], usual: GPSConnection.usual.port) {
         precondition((try? HostPort(server.description[...], usual: nil)) == server)
+      }
+    },
+    "obd": { bytes in
+      var (dialogue, now) = (OBDDialogue(at: .now), Instant.now)
+      for part in bytes.split(separator: 0xFF, omittingEmptySubsequences: false) {
+        // The first byte says how much later this comes.
+        now = now + .milliseconds(Int(part.first ?? 0) * 20)
+        guard (try? dialogue.passed(at: now)) != nil else { return }
+        _ = dialogue.takeOutput()
+        guard let events = try? dialogue.received(part.dropFirst(), at: now) else { return }
+        for case .speed(let speed, let asked) in events { precondition((0...255).contains(speed) && asked <= now) }
+      }
+      if let address = OBDAddress(String(decoding: bytes, as: UTF8.self)[...]) {
+        precondition(OBDAddress(address.text[...]) == address)
       }
     },
     "tags": { bytes in

@@ -8,7 +8,7 @@ import sys
 seeds, example = pathlib.Path(sys.argv[1]), json.load(open("Tests/Peers/example.json"))
 for name in (
     "advertisement base64url bridge btsnoop claims code command controller evaluation feed fleet gps h4 hci journal json "
-    "keys link ndef nfc ntag424 proof qr serve statement tags type2 type4 vehicle words"
+    "keys link ndef nfc ntag424 obd proof qr serve statement tags type2 type4 vehicle words"
 ).split():
     (seeds / name).mkdir(parents=True, exist_ok=True)
 for capture in pathlib.Path("Tests/Fixtures/captures").glob("*.btsnoop"):
@@ -67,6 +67,11 @@ answers = ["9000", "9000", "000f20003b00340406e104040000009000", "9000", "000790
     for second in range(12)))
 (seeds / "gps/others").write_text(
     '{"class":"DEVICES","devices":[]}\n{"class":"TPV","mode":1}\n{"class":"ERROR","message":"no"}\n')
+(seeds / "obd/car").write_bytes(
+    b"\x14\xff\1ATZ\r\r\rELM327 v1.5\r\r>\xff\x14\xff\1ATE0\rOK\r\r>\xff" + b"\1OK\r\r>\xff" * 3
+    + b"\1410D00\r\r>\xff\x0a\xff\1SEARCHING...\r410D21\r\r>")
+(seeds / "obd/serial").write_text("/dev/ttyUSB0:115200")
+(seeds / "obd/network").write_text("tcp:[::1]:35000")
 (seeds / "feed/frame").write_text(json.dumps({
     "section": "S1", "timestampSecs": "1700000000", "timestampNsecs": "40000000", "vehicles": [{
         "id": "a", "category": "bicycle", "position": {"x": 48.7758, "y": "9.1829", "z": 0},
