@@ -138,6 +138,8 @@ library() {
     ln -s "$modules" "$to/$part/clang"
   done
   rm -r "$to/all"
+  # Whoever imports Testing and Foundation would be linked with lib_Testing_Foundation, which Debian does not have.
+  rm -rf "$to"/swift/linux/Testing.swiftcrossimport
 }
 
 # The C libraries and headers of the system that programs will run on, and the Swift SDK that names everything.
