@@ -168,7 +168,7 @@ RUN ?=
 fleet: ## build the fleet's server: Fleet/.build/release/stepfleet (15 minutes on two cores)
 	Tests/prepare.sh fleet
 	. Packaging/stamp.sh && swift build --package-path Fleet -c release --static-swift-stdlib --disable-local-rpath \
-	  --product stepfleet $(pathless) -Xlinker --no-export-dynamic -Xlinker -s
+	  --product stepfleet $(pathless) -Xlinker --no-export-dynamic -Xlinker -s -Xlinker -z -Xlinker relro
 
 install-fleet: ## install the fleet's server that was built: PREFIX, DESTDIR
 	install -D -t $(bindir) $(FLEET_BIN)/stepfleet
