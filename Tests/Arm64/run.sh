@@ -6,8 +6,7 @@
 #
 # qemu-user applies no seccomp filter (filter.c) and no limit of address space (RLIMIT_AS), and /proc shows the emulator's
 # own state. Tests of these are not among those with the marker arm64. Of the module tests three are left out: signals 34
-# and 35 are the emulator's own, and it tells a program that could not be started only by its status (vfork(2) is fork
-# there).
+# and 35 are the emulator's own, and its vfork(2) is a fork, so that a program that cannot be started fails only later.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 export PYTHONDONTWRITEBYTECODE=1

@@ -166,13 +166,11 @@ final class PostgresConnection: Connection, @unchecked Sendable {
   /// Connects. A host that has vanished is noticed in seconds, unless the URL says otherwise (libpq, "Parameter Key
   /// Words"): libpq's own limits are the kernel's, a quarter of an hour.
   private static func connect(_ url: String) -> OpaquePointer? {
-    let parameters = ["connect_timeout": "5", "tcp_user_timeout": "20000", "dbname": url]
-    // A URL is the last: its parameters take the place of those before.
-    let names = ["connect_timeout", "tcp_user_timeout", "dbname"]
-    let words = names.map { strdup($0) } + [nil]
-    let values = names.map { strdup(parameters[$0]!) } + [nil]
-    defer { for text in words + values { free(text) } }
-    return PQconnectdbParams(words.map { UnsafePointer<CChar>($0) }, values.map { UnsafePointer<CChar>($0) }, 1)
+    // The URL comes last: its parameters take the place of those before.
+    let parameters = [("connect_timeout", "5"), ("tcp_user_timeout", "20000"), ("dbname", url)]
+    let (names, values) = (parameters.map { strdup($0.0) } + [nil], parameters.map { strdup($0.1) } + [nil])
+    defer { for text in names + values { free(text) } }
+    return PQconnectdbParams(names.map { UnsafePointer<CChar>($0) }, values.map { UnsafePointer<CChar>($0) }, 1)
   }
 
   var isUsable: Bool { PQstatus(handle) == CONNECTION_OK && PQtransactionStatus(handle) == PQTRANS_IDLE }

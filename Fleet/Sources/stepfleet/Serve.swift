@@ -201,14 +201,16 @@ extension Serve {
 
   /// The server's certificate with its chain, and its key.
   private static func identity(in folder: ServerFolder) throws -> ([NIOSSLCertificate], NIOSSLPrivateKey) {
-    func read<Content>(_ name: String, _ body: (String) throws -> Content) throws(ServerError) -> Content {
+    func read<Content>(
+      _ name: String, _ kind: String, _ body: (String) throws -> Content
+    ) throws(ServerError) -> Content {
       let path = folder.path(name)
       guard access(path, R_OK) == 0 else { throw .file(path, String(cString: strerror(errno))) }
-      do { return try body(path) } catch { throw .damaged(path, "it does not have what a PEM file of that name has") }
+      do { return try body(path) } catch { throw .damaged(path, "it contains no \(kind) in PEM form") }
     }
     return try (
-      read("tls/server.pem") { try NIOSSLCertificate.fromPEMFile($0) },
-      read("tls/server.key") { try NIOSSLPrivateKey(file: $0, format: .pem) }
+      read("tls/server.pem", "certificate") { try NIOSSLCertificate.fromPEMFile($0) },
+      read("tls/server.key", "private key") { try NIOSSLPrivateKey(file: $0, format: .pem) }
     )
   }
 

@@ -35,7 +35,7 @@ package final class Advertiser {
     controller = HCIController(link)
     self.interruption = interruption
     data = beacons.map(\.advertisingData)
-    addresses = beacons.map { _ in RandomAddress.ofDevice() }
+    addresses = beacons.map { _ in RandomAddress.makeStatic() }
     let abilities = try controller.abilities(interruption)
     extended = abilities.isExtended
     try abilities.check(beacons.count, radio: controller.name)

@@ -65,7 +65,7 @@ final class HCICaller: Caller {
     }
     if extended {
       // Allowed while it sends, because the set is not connectable (7.8.52).
-      try controller.request(.setRandomAddress(RandomAddress.ofNobody(), set: Self.handle), interruption)
+      try controller.request(.setRandomAddress(RandomAddress.makeNonResolvable(), set: Self.handle), interruption)
       try controller.request(.setExtendedAdvertisingData(data, set: Self.handle), interruption)
     } else {
       try controller.request(.setAdvertisingData(data), interruption)
@@ -103,7 +103,7 @@ final class HCICaller: Caller {
       try controller.request(.setExtendedAdvertisingParameters(set: Self.handle), interruption)
       return
     }
-    let address = HCICommand.setRandomAddress(RandomAddress.ofNobody())
+    let address = HCICommand.setRandomAddress(RandomAddress.makeNonResolvable())
     do {
       try controller.request(address, interruption)
     } catch .refused {

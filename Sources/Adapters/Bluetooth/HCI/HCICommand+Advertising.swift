@@ -117,13 +117,13 @@ extension HCIController {
   }
 }
 
-/// Addresses that identify nobody: 46 random bits (Core 5.4, Vol 6, Part B, 1.3.2).
+/// Random device addresses: 46 random bits, and two that name the kind (Core 5.4, Vol 6, Part B, 1.3.2).
 enum RandomAddress {
-  /// 1.3.2.1: it stays for as long as the device is on.
-  static func ofDevice() -> [UInt8] { random { $0 | 0xC0 } }
+  /// A static address (1.3.2.1).
+  static func makeStatic() -> [UInt8] { random { $0 | 0xC0 } }
 
-  /// 1.3.2.2: a non-resolvable private address.
-  static func ofNobody() -> [UInt8] { random { $0 & 0x3F } }
+  /// A non-resolvable private address (1.3.2.2).
+  static func makeNonResolvable() -> [UInt8] { random { $0 & 0x3F } }
 
   private static func random(_ mark: (UInt8) -> UInt8) -> [UInt8] {
     var address = (0..<6).map { _ in UInt8.random(in: 0...255) }

@@ -95,7 +95,7 @@ package final class LinkAdvertiser {
     isSet = true
     if extended {
       try controller.request(.setExtendedAdvertisingParameters(set: Self.handle, isConnectable: true), interruption)
-      try controller.request(.setRandomAddress(RandomAddress.ofDevice(), set: Self.handle), interruption)
+      try controller.request(.setRandomAddress(RandomAddress.makeStatic(), set: Self.handle), interruption)
       try controller.request(.setExtendedAdvertisingData(data, set: Self.handle), interruption)
     } else {
       try controller.request(.setAdvertisingParameters(.public, isConnectable: true), interruption)

@@ -52,7 +52,10 @@ struct ProvisionWatcher: ContextCommand {
     let words = ["mosquitto_sub", "-h", broker.host, "-p", "\(broker.port)"] + login + ["-q", "1", "-v"] + topics
     console.note("try: \(words.map(shellWord).joined(separator: " "))")
     console.note(
-      "the broker of a vehicle that is older than watchers learns of them by \(shellCommand("stepctl", "provision", "update", place.path))"
+      """
+      if this vehicle is older than watchers, let its broker accept them: \
+      \(shellCommand("stepctl", "provision", "update", place.path))
+      """
     )
   }
 }
