@@ -227,6 +227,14 @@ import Testing
     #expect(bench.log.text.contains("error: notices are not published error=the broker does not answer"))
   }
 
+  @Test func `a notice that a broker sends unasked is nothing`() async throws {
+    let (bench, issuer) = (try await Bench(), PlayedNoticeIssuer())
+    issuer.state.withLock { $0.stray = "elsewhere" }
+    try await bench.service.publishToAll()
+    try await publish(bench, issuer) { try await bench.untold().isEmpty }
+    #expect(issuer.now.kept == ["car": bench.now, "van": bench.now] && issuer.now.connections == 1)
+  }
+
   @Test func `a notice that cannot be written is said, and the rest is sent`() async throws {
     let (bench, issuer) = (try await Bench(), PlayedNoticeIssuer())
     issuer.state.withLock { $0.unwritten = ["car"] }
@@ -254,6 +262,8 @@ final class PlayedNoticeIssuer: NoticeIssuer {
     /// Whether it keeps notices, and acknowledges none.
     var isSilent = false
     var connections = 0
+    /// A topic at which it sends a notice that nobody has subscribed to.
+    var stray: String?
   }
   let state = Mutex(State())
   var now: State { state.withLock { $0 } }
@@ -289,7 +299,10 @@ final class PlayedLine: NoticeLine {
   private let events = Mutex<[NoticeConnection.Event]>([.connected])
   private let topics = Mutex<Set<String>>([])
 
-  init(_ issuer: PlayedNoticeIssuer) { self.issuer = issuer }
+  init(_ issuer: PlayedNoticeIssuer) {
+    self.issuer = issuer
+    if let stray = issuer.now.stray { events.withLock { $0.append(Self.notice(stray, 7)) } }
+  }
 
   func subscribe(to topic: String) {
     topics.withLock { _ = $0.insert(topic) }
