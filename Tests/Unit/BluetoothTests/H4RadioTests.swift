@@ -130,17 +130,6 @@ struct H4RadioTests {
     #expect(commands.last?.opcode == 0x2041)
   }
 
-  @Test("give up a controller that does not answer, also while it reports without end")
-  func chatter() throws {
-    _ = try commands(.init(ignores: [Self.reset.opcode], chatters: true)) { spec in
-      let error = #expect(throws: RadioError.self) {
-        let radio = try spec.open()
-        _ = try radio.next(until: nil)
-      }
-      guard case .noAnswer? = error else { return #expect(Bool(false), "\(String(describing: error))") }
-    }
-  }
-
   @Test("stop the scan when they do not know whether it has begun")
   func enableRefused() throws {
     let hasIgnored = try Wakeup()

@@ -21,8 +21,6 @@ final class VirtualController: Sendable {
     var refuses: [UInt16: UInt8] = [:]
     /// Commands that it does not answer.
     var ignores: Set<UInt16> = []
-    /// Sends reports without end in the place of such an answer.
-    var chatters = false
     /// Signaled when it has not answered one.
     var hasIgnored: Wakeup?
     /// What it sends when it is told to scan, if the host has unmasked LE events.
@@ -79,7 +77,6 @@ final class VirtualController: Sendable {
       received.withLock { $0.append(command) }
       if character.ignores.contains(command.opcode) {
         character.hasIgnored?.signal()
-        while character.chatters { guard write(Packet.extendedReport(minor: 1), to: host) else { return } }
         continue
       }
       let status = character.refuses[command.opcode] ?? state.status(of: command, extended: character.extended)
