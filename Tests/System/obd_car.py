@@ -4,11 +4,16 @@ obd_car.py PORT: at this TCP port of the loopback, or with "pty" on a pseudo-ter
 km/h, the hexadecimal digits of an answer, as "0x 7F 01 12", or "nothing": then the adapter does not answer.
 """
 
+import os
 import sys
+import tempfile
 
 from elm import Elm
 from elm.obd_message import DT, HD, SZ
 
+# The emulator logs into its working folder.
+folder = tempfile.TemporaryDirectory()
+os.chdir(folder.name)
 port = None if sys.argv[1] == "pty" else int(sys.argv[1])
 car = Elm(batch_mode=True, net_port=port)
 car.scenario = "car"

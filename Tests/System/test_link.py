@@ -170,11 +170,15 @@ def test_a_motion_is_stopped_by_bluetooth(linked, air, alice):
     linked.edit("stepd.toml", travel_s=SLOW_S, limit_s=2 * SLOW_S)
     linked.stepd.close()
     starts(linked)
-    opening = alice.starts_to_move("open", "left", "--via", "hci1")
-    opening.says("moving")
-    (told,) = says(air.peer(0, alice, "stop"))
-    assert (told["position"], told["phase"]) == ("unknown", "idle"), told
-    assert opening.ends().status == 6
+    for attempt in range(1, 6):
+        opening = alice.starts_to_move("open", "left", "--via", "hci1")
+        opening.says("moving")
+        (told,) = says(air.peer(0, alice, "stop"))
+        ended = opening.ends()
+        # A kernel that a busy machine held up for 200 ms has ended the motion before.
+        if linked.stepd.stderr.read_text().count("the controller was held up for ") < attempt:
+            break
+    assert (told["position"], told["phase"], ended.status) == ("unknown", "idle", 6), (told, ended)
 
 
 def test_where_the_network_is_down_the_radio_is_tried_by_itself(linked, air, alice):
