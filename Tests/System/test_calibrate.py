@@ -291,8 +291,8 @@ def test_what_contradicts_itself_is_a_usage_error(calibrate, arguments):
 class Technician:
     """Reads what is asked and does it: answers, and stands where the beacons are heard at these levels."""
 
-    def __init__(self, running, adapter):
-        self.running, self.adapter, self.read = running, adapter, 0
+    def __init__(self, running, adapter, step="left"):
+        self.running, self.adapter, self.step, self.read = running, adapter, step, 0
 
     def is_asked(self, question: str) -> "Technician":
         text = lambda: self.running.stderr.read_text()[self.read :]  # noqa: E731
@@ -306,7 +306,7 @@ class Technician:
         self.running.process.stdin.flush()
 
     def goes(self, distance: str, left: float, right: float = -85, answer: str = ""):
-        self.is_asked(f"{distance} m in front of the left step, in hand: press Enter")
+        self.is_asked(f"{distance} m in front of the {self.step} step, in hand: press Enter")
         self.adapter.levels = {1: left, 2: right}
         self.answers(answer)
 
@@ -417,11 +417,11 @@ def starts(stepctl, folder):
     runs = []
     with Adapter(folder / "socket", VEHICLE, {}, spread=2) as adapter:
 
-        def start(*arguments, seconds=2):
-            common = ["calibrate", "--vehicle", folder / "van.toml", "--radio", adapter.radio, "--step", "left"]
+        def start(*arguments, seconds=2, step="left"):
+            common = ["calibrate", "--vehicle", folder / "van.toml", "--radio", adapter.radio, "--step", step]
             log = folder / f"log-{len(runs)}"
             runs.append(stepctl.start(log, *common, "--seconds", seconds, *arguments, stdin=subprocess.PIPE))
-            return Technician(runs[-1], adapter)
+            return Technician(runs[-1], adapter, step)
 
         yield start
         for running in runs:
@@ -454,6 +454,20 @@ def test_what_was_measured_before_an_interruption_is_not_measured_again(starts, 
     assert ended.lines[-1].startswith("left: correct zone ")
     assert "  measured_power = -70\n" in (folder / "van.toml").read_text()
     assert not kept.exists()
+
+
+def test_who_measures_one_step_again_keeps_what_was_measured_of_another(starts):
+    technician = starts()
+    technician.goes("0.3", -60)
+    technician.is_asked("2 of 6: ").answers("q")
+    assert technician.running.ends().status == 1
+    technician = starts("--again", step="right")
+    technician.goes("0.3", -85, -60)
+    technician.is_asked("2 of 6: ").answers("q")
+    assert technician.running.ends().status == 1
+    technician = starts("--yes")
+    technician.is_asked("1 of 6 positions are kept, ").is_asked("2 of 6: ").answers("q")
+    assert technician.running.ends().status == 1
 
 
 def test_it_listens_until_enough_was_heard_and_says_when_that_is_too_little(starts):

@@ -76,6 +76,12 @@ def test_the_operator_reads_who_moved_what_and_nobody_else_does(vehicle, alice, 
     log.verifies()
 
 
+def test_no_more_lines_are_shown_than_a_log_has_room_for(stepctl, tmp_path):
+    for lines in ("1000001", "-1"):
+        refused = stepctl("operator", "log", tmp_path, f"--lines={lines}")
+        assert (refused.status, "--lines takes 0 to 1000000" in refused.error) == (64, True), refused
+
+
 def test_what_happens_while_nobody_listens_comes_later_and_once(vehicle, alice, log):
     assert kinds(log.fetches()) == ["started", "notice"]
     for _ in range(4):

@@ -160,6 +160,19 @@ struct OverviewTests {
     #expect(try state()["refused"] == .null)
   }
 
+  @Test("a refusal by one vehicle hides no booking of another")
+  func refusalElsewhere() throws {
+    let file = try VehicleFile(reading: try hasAccess() + "/vehicle.toml")
+    RememberedRefusal(
+      time: now - 60, vehicle: file.vehicle.uuid, refusal: Refusal(.tokenRevoked), token: try file.riderToken().id,
+      booking: nil
+    ).keep(in: folders)
+    try expect("refused", "stepctl enroll --output request")
+    try logsIn()
+    try books(-60, 3600)
+    try expect("ready", "stepctl open")
+  }
+
   @Test("the file of a refusal is its user's only, and goes when the vehicle obeys")
   func refusalFile() throws {
     let path = "\(shell.path("home"))/.local/state/stepctl/refused.json"

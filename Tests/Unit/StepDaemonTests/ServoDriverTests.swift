@@ -252,6 +252,14 @@ private final class Driver {
     #expect(try outputs.folder(of: .device("1f00098000.pwm")) == "\(pwm.folder.path)/pwmchip2")
     #expect(
       try outputs.check() == ["the servo of the step left is at channel 1 of 1f00098000.pwm (pwmchip2, 2 channels)"])
+    // Two names of one chip hide no channel that two steps have.
+    var shared = outputs
+    shared.channels[right] = PWMChannel(chip: .number(2), channel: 1, pulses: ServoPulses(closed: 1_000, open: 2_000))
+    #expect(throws: PWMError.shared(1, chip: "1f00098000.pwm (pwmchip2, 2 channels)", [left, right])) {
+      try shared.check()
+    }
+    shared.channels[right]?.channel = 0
+    #expect(try shared.check().count == 2)
     outputs.channels[left]?.channel = 2
     #expect(throws: PWMError.noChannel(2, chip: "1f00098000.pwm (pwmchip2, 2 channels)", count: 2)) {
       try outputs.check()
