@@ -25,7 +25,7 @@ demo) packages+=(mosquitto mosquitto-clients python3) ;;
 test | test-arm64)
   packages+=(
     apt-utils bluez dbus-daemon dpkg-dev fish fuse3 i2c-tools libnfc-bin libnfc-examples man-db mandoc mosquitto mosquitto-clients openssl
-    poppler-utils gpg gpsd gpsd-clients iproute2 nftables python3 python3-venv qrencode rabbitmq-server shellcheck spin strace systemd
+    poppler-utils gpg gpsd gpsd-clients iproute2 nftables python3 python3-venv qrencode shellcheck spin strace systemd
     tshark xz-utils zbar-tools zsh
   )
   if [[ $1 == test-arm64 ]]; then packages+=(patchelf qemu-user-static); fi
@@ -40,7 +40,7 @@ debs) packages=(binutils dpkg-dev mmdebstrap qemu-user-static) ;;
 archive) packages=(apt-utils gpg binutils python3 python3-venv xz-utils) ;;
 fleet | test-fleet | bench-fleet)
   packages+=("${fleet[@]}")
-  if [[ $1 != fleet ]]; then packages+=(mosquitto postgresql python3 python3-venv); fi
+  if [[ $1 != fleet ]]; then packages+=(mosquitto mosquitto-clients postgresql python3 python3-venv rabbitmq-server); fi
   if [[ $1 == bench-fleet ]]; then packages+=(curl golang-go golang-github-mattn-go-sqlite3-dev wrk); fi
   ;;
 *)

@@ -133,7 +133,7 @@ public struct FleetOperator: Sendable {
     }
   }
 
-  /// Writes the broker's lists of who may use which topics. A broker reads them again on SIGHUP.
+  /// Writes mosquitto's list of who may use which topics. mosquitto reads it again on SIGHUP.
   ///
   /// - Parameter known: vehicles by the names of their folders; those of other folders are read there.
   public func writeAccessList(knowing known: [String: VehicleTopics]) throws {
@@ -196,10 +196,33 @@ public struct FleetOperator: Sendable {
   // MARK: - Notices
 
   /// Begins to connect to the vehicles' broker.
-  public func connect() throws -> NoticeConnection {
+  ///
+  /// - Parameter port: that of one of its nodes; nil for the recorded one.
+  public func connect(port: UInt16? = nil) throws -> NoticeConnection {
     let broker = try place.broker()
     return try NoticeConnection(
-      place.asOperator(Broker(host: broker.host.description, port: broker.port, tls: nil)))
+      place.asOperator(Broker(host: broker.host.description, port: port ?? broker.port, tls: nil)))
+  }
+
+  /// What the configuration of another broker than mosquitto says of this operator.
+  public struct BrokerFiles: Sendable {
+    /// The address to listen at; nil for all of this computer.
+    public let address: String?
+    public let port: UInt16
+    /// Paths, absolute. The folder has the list of certificates that the broker must refuse, under the name by which
+    /// OpenSSL finds it.
+    public let authority, certificate, key, revocationFolder: String
+  }
+
+  /// - Throws: also `ProvisioningError.unusablePath`, for a path that a configuration cannot have.
+  public func brokerFiles() throws -> BrokerFiles {
+    let broker = try place.broker()
+    let folder = try BrokerConfiguration(folder: place.path, address: broker, owner: 0).folder
+    func path(_ name: String) -> String { "\(folder)/\(name)" }
+    return BrokerFiles(
+      address: broker.host.loopbackAddress, port: broker.port, authority: path(VehiclePaths.authorityCertificate),
+      certificate: path(VehiclePaths.brokerCertificate), key: path(VehiclePaths.brokerKey),
+      revocationFolder: path(VehiclePaths.tls))
   }
 
   /// - Throws: also `ClockError`, at a time at which nothing may be issued.

@@ -134,11 +134,6 @@ enum VehiclePaths {
   /// For systemd and for nftables: limits that keep strangers from exhausting the broker.
   static let brokerLimits = "mosquitto-limits.conf"
   static let firewall = "mosquitto.nft"
-  /// RabbitMQ in place of mosquitto.
-  static let rabbit = "rabbitmq"
-  static let rabbitConfiguration = "rabbitmq/rabbitmq.conf"
-  static let rabbitTLS = "rabbitmq/advanced.config"
-  static let rabbitDefinitions = "rabbitmq/definitions.json"
   /// Where the broker is.
   static let brokerAddress = "broker.json"
   /// What the broker keeps across a restart.

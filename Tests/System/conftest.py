@@ -44,7 +44,7 @@ def pytest_sessionstart():
 def pytest_collection_modifyitems(items):
     """The files that take longest come first, so that no worker is left with one of them at the end."""
     longest = """
-        rig_links rig kiosk tags power guard peers rabbitmq dynamic_tags websocket operator serve fleet open attacks
+        rig_links rig kiosk tags power guard peers dynamic_tags websocket operator serve fleet open attacks
         servo passphrase ears beacons codes stalls events find broker crash
     """.split()
     first = {f"test_{name}": place for place, name in enumerate(longest)}

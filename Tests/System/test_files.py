@@ -306,7 +306,7 @@ def test_private_files_are_their_owners_only(file_vehicle):
         for path in file_vehicle.folder.rglob("*")
         if path.is_file() and path.name != "controller.toml"
     }
-    public = {"broker.json", "rabbitmq/definitions.json"}
+    public = {"broker.json"}
     private = {name for name in modes if Path(name).suffix in (".jwk", ".key", ".jwt", ".json")} - public
     assert private == {
         "keys/encryption.jwk",
@@ -391,6 +391,20 @@ def test_a_rider_is_not_overwritten_unless_forced(new_vehicle):
     after = contents(renewed.folder)
     assert {name for name in after if after[name] != before[name]} - {"rider.pem"} == {"token.jwt"}
     assert vehicle.starts_all() and renewed.moves("open", "left").status == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives folders to the broker's user")
+def test_root_follows_no_link_in_the_place_of_the_brokers_folder(new_vehicle, tmp_path):
+    vehicle = new_vehicle()
+    others = tmp_path / "others"
+    others.mkdir()
+    before = others.stat()
+    shutil.rmtree(vehicle.folder / "data")
+    (vehicle.folder / "data").symlink_to(others)
+    os.chown(vehicle.folder / "tls/broker.key", 12345, -1)
+    refused = vehicle.stepctl("provision", "relocate", vehicle.folder)
+    assert refused.status == 74, refused
+    assert (others.stat().st_uid, others.stat().st_mode) == (before.st_uid, before.st_mode)
 
 
 def test_a_folder_that_was_moved_works_again_when_it_is_relocated(new_vehicle):

@@ -186,7 +186,8 @@ extension FleetService {
     } catch { throw refusal(of: error, for: enrolment.id) }
     // Who comes second with the code does not get the certificate.
     try await insert(record, folder: enrolment.id.description, now: now, code: code)
-    await agreeOnVehicles()
+    // A broker with lists lets nobody in who is not there. All else follows.
+    if issuer.writesLists { await agreeOnVehicles() }
     logger.notice("vehicle joined", metadata: ["vehicle": "\(enrolment.id)"])
     return (invitation.name, admission)
   }

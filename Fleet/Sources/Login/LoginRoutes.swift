@@ -199,9 +199,7 @@ extension LoginService {
   }
 
   private static func fields(of request: Request) async throws -> FormFields {
-    guard Body.mediaType(of: request) == "application/x-www-form-urlencoded"
-    else { throw Problem(.unsupportedMediaType, "media_type", "the body has to be application/x-www-form-urlencoded") }
-    guard let fields = try await FormFields(Body.bytes(of: request)) else {
+    guard let fields = try await FormFields(of: request) else {
       throw OAuthError.invalidRequest("the body is not a form with each field once")
     }
     return fields

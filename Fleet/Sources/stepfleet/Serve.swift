@@ -20,7 +20,7 @@ import Web
 struct Serve: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Serves riders, until it is told to stop (SIGTERM).",
-    usage: "stepfleet serve [--port <port>] [--metrics-port <port>] [--verbose] <dir>")
+    usage: "stepfleet serve [--port <port>] [--metrics-port <port>] [--rabbitmq-port <port>] [--verbose] <dir>")
 
   @Argument(help: "The server's folder.")
   var dir: String
@@ -32,6 +32,12 @@ struct Serve: AsyncParsableCommand {
     help: ArgumentHelp(
       "Serve the metrics for Prometheus at this TCP port too, to this computer alone.", valueName: "port"))
   var metricsPort: Int?
+
+  @Option(
+    help: ArgumentHelp(
+      "Answer RabbitMQ at this TCP port instead of the folder's, so that several servers can run on one computer.",
+      valueName: "port"))
+  var rabbitmqPort: Int?
 
   @Flag(help: "Log every request.")
   var verbose = false
@@ -52,8 +58,18 @@ struct Serve: AsyncParsableCommand {
     // Riders' devices know the folder's port. Servers that share a database are behind something that has it.
     let choice = settings.database == nil ? "`port` in \(folder.path(ServerFolder.settings))" : "--port"
     let address = try Self.address(port: port, choice: choice)
-    if let metricsPort { try Self.checkMetricsPort(metricsPort) }
-    let most = Self.connections(settings.connections)
+    if let metricsPort { try Self.checkOwnPort(metricsPort, choice: "--metrics-port") }
+    if rabbitmqPort != nil, settings.rabbitMQ == nil {
+      throw ServerError.usage(
+        "--rabbitmq-port is for a server whose broker is RabbitMQ: type `stepfleet rabbitmq` first")
+    }
+    let rabbitmqPort = settings.rabbitMQ.map { self.rabbitmqPort ?? $0.port }
+    if rabbitmqPort != nil, rabbitmqPort == metricsPort {
+      throw ServerError.usage("--metrics-port and --rabbitmq-port are one port")
+    }
+    if let rabbitmqPort { try Self.checkOwnPort(rabbitmqPort, choice: "--rabbitmq-port") }
+    let asked = settings.rabbitMQ == nil ? 0 : 512
+    let most = Self.connections(settings.connections, besides: 256 + asked)
 
     let level: Logger.Level = verbose ? .info : .notice
     LoggingSystem.bootstrap { JSONLog(label: $0, logLevel: level) }
@@ -61,7 +77,8 @@ struct Serve: AsyncParsableCommand {
     let clock: Clock = { Int64(Date.now.timeIntervalSince1970) }
     let store = try folder.store(settings)
     try await store.migrate(ServerFolder.migrations)
-    let issuer = FolderIssuer(folder.place, logger: logger, clock: clock)
+    let broker = settings.rabbitMQ.map { FleetBroker.rabbitMQ(nodes: $0.nodes.map { UInt16($0) }) } ?? .mosquitto
+    let issuer = FolderIssuer(folder.place, broker: broker, logger: logger, clock: clock)
     let service = FleetService(store: store, issuer: issuer, logger: logger, limit: settings.bookings, clock: clock)
     do { try await service.checkOperator() } catch let error as OtherOperator {
       throw ServerError.otherOperator(folder.path("operator"), key: error.key, expected: error.expected)
@@ -84,19 +101,24 @@ struct Serve: AsyncParsableCommand {
     let connections = Connections(.init(all: most, each: Int(settings.connectionsEach)))
     // The operator's, on the socket and on the metrics' port.
     let own = Connections(.init(all: 64, each: 64))
+    // RabbitMQ's: many clients connect at once when a node was away.
+    let asking = Connections(.init(all: asked, each: asked))
     let readGauges = Self.gauges(
       service, issuer, connections, server: chain.first,
       clock: clock)
-    let (riders, operators, observers) = Self.routers(service, login, readGauges)
+    let routers = Self.routers(service, login, readGauges)
+    let local = [(metricsPort, routers.observers, own), (rabbitmqPort, routers.broker, asking)].compactMap {
+      port, router, connections in port.map { ($0, router, connections) }
+    }
 
     // All listen: riders and the operator can send requests.
-    let starting = Starting(metricsPort == nil ? 2 : 3)
+    let starting = Starting(2 + local.count)
     let onServerRunning: @Sendable (any Channel) async -> Void = { _ in
       guard starting.isLast() else { return }
       logger.notice("serving", metadata: ["origin": "\(settings.origin)", "port": "\(port)"])
     }
     let open = Application(
-      router: riders,
+      router: routers.riders,
       server: .init { [tls] responder in
         WatchedChannel(try TLSChannel(watchedHTTP1(responder), tlsConfiguration: tls), connections)
       },
@@ -106,14 +128,16 @@ struct Serve: AsyncParsableCommand {
         Publishing(service: service, publisher: publisher, isReady: isReady),
       ],
       onServerRunning: onServerRunning, logger: logger)
-    let plain = HTTPServerBuilder { WatchedChannel(watchedHTTP1($0), own) }
+    func plain(_ connections: Connections) -> HTTPServerBuilder {
+      HTTPServerBuilder { WatchedChannel(watchedHTTP1($0), connections) }
+    }
     let admin = Application(
-      router: operators, server: plain,
+      router: routers.operators, server: plain(own),
       configuration: .init(address: .unixDomainSocket(path: socket), serverName: nil),
       onServerRunning: onServerRunning, logger: logger)
-    let observed = metricsPort.map { port in
+    let others = local.map { port, router, connections in
       Application(
-        router: observers, server: plain,
+        router: router, server: plain(connections),
         configuration: .init(address: .hostname("127.0.0.1", port: port), serverName: nil),
         onServerRunning: onServerRunning, logger: logger)
     }
@@ -121,8 +145,8 @@ struct Serve: AsyncParsableCommand {
     let group = ServiceGroup(
       configuration: .init(
         // They stop from the last to the first, one after the other.
-        services: [admin] + (observed.map { [$0] } ?? []) + [
-          open, Ending(connections: [connections, own], logger: logger),
+        services: [admin] + others + [
+          open, Ending(connections: [connections, own, asking], logger: logger),
         ],
         gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
     try await group.run()
@@ -133,10 +157,14 @@ struct Serve: AsyncParsableCommand {
     logger.notice("stopped")
   }
 
-  /// What riders may ask, what the operator may ask, and what whoever observes the server may ask.
+  /// What the clients may ask: riders, the operator, whoever observes the server, and RabbitMQ.
+  private struct Routers {
+    let riders, operators, observers, broker: Router<FleetContext>
+  }
+
   private static func routers(
     _ service: FleetService, _ login: LoginService, _ gauges: @escaping @Sendable () async throws -> [Gauge]
-  ) -> (riders: Router<FleetContext>, operators: Router<FleetContext>, observers: Router<FleetContext>) {
+  ) -> Routers {
     let metrics = Metrics()
     let riders = Router(context: FleetContext.self, options: .autoGenerateHeadEndpoints)
     riders.add(middleware: Watch(metrics))
@@ -145,13 +173,13 @@ struct Serve: AsyncParsableCommand {
     riders.refuseOtherMethods()
     // Only riders' requests are counted.
     let (operators, observers) = (Router(context: FleetContext.self), Router(context: FleetContext.self))
-    for router in [operators, observers] {
-      router.add(middleware: Watch(Metrics()))
-      metrics.addAdminRoutes(to: router, gauges)
-    }
+    let broker = Router(context: FleetContext.self)
+    for router in [operators, observers, broker] { router.add(middleware: Watch(Metrics())) }
+    for router in [operators, observers] { metrics.addAdminRoutes(to: router, gauges) }
+    service.addBrokerRoutes(to: broker)
     login.addAdminRoutes(to: operators)
     service.addAdminRoutes(to: operators, login)
-    return (riders, operators, observers)
+    return Routers(riders: riders, operators: operators, observers: observers, broker: broker)
   }
 }
 
@@ -185,8 +213,10 @@ extension Serve {
   }
 
   /// How many riders' connections there can be: each is an open file, and the rest of the server needs some, too.
-  private static func connections(_ wanted: Int64) -> Int {
-    let own: rlim_t = 256
+  ///
+  /// - Parameter others: how many files all else needs.
+  private static func connections(_ wanted: Int64, besides others: Int) -> Int {
+    let own = rlim_t(others)
     var files = rlimit()
     let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
     guard getrlimit(resource, &files) == 0 else { return Int(wanted) }
@@ -214,10 +244,10 @@ extension Serve {
     )
   }
 
-  private static func checkMetricsPort(_ port: Int) throws {
+  private static func checkOwnPort(_ port: Int, choice: String) throws {
     guard ServerFolder.ports.contains(port) else { throw ServerError.usage("a port is 1 to 65535") }
     let reason = try bindingFails(SocketAddress(ipAddress: "127.0.0.1", port: port))
-    guard reason == 0 else { throw ServerError.cannotListen("127.0.0.1:\(port)", reason, choice: "--metrics-port") }
+    guard reason == 0 else { throw ServerError.cannotListen("127.0.0.1:\(port)", reason, choice: choice) }
   }
 
   /// The address to listen at: all of IPv6 and IPv4 where this computer has IPv6, else all of IPv4.

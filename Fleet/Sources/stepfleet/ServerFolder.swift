@@ -16,6 +16,7 @@ import Store
 ///     tls/server.pem, .key   who it is to riders; a public authority's files can take their place
 ///     operator/              as `stepctl operator init` makes it: keys, authority, the vehicles' broker
 ///     data/fleet.sqlite      vehicles, bookings, accounts (not with PostgreSQL)
+///     rabbitmq/              the configuration of RabbitMQ, where it is the vehicles' broker
 ///     run/admin.sock         where `stepfleet vehicle` and the like ask (folder: mode 0700)
 struct ServerFolder: Sendable {
   let path: String
@@ -44,6 +45,16 @@ struct ServerFolder: Sendable {
     var connectionsEach = Self.connections.each
     static let connections: (all: Int64, each: Int64) = (2000, 250)
 
+    /// RabbitMQ as the vehicles' broker; nil for mosquitto.
+    var rabbitMQ: RabbitMQ?
+
+    struct RabbitMQ: Equatable {
+      /// Where it asks the server, at 127.0.0.1.
+      var port: Int
+      /// Where the server reaches the nodes, at the broker's host; empty if there is one.
+      var nodes: [Int]
+    }
+
     var origin: String {
       // RFC 3986 3.2.2: an IPv6 address is in brackets. Browsers send a name in lower case (RFC 6454, 4).
       let name = host.contains(":") ? "[\(host)]" : host.lowercased()
@@ -70,10 +81,9 @@ struct ServerFolder: Sendable {
       .init("connections_each", .integer(settings.connectionsEach)),
     ]
     if let database = settings.database { members.append(.init("database", .string(database))) }
+    if let rabbitMQ = settings.rabbitMQ { members.append(.init("rabbitmq", rabbitMQ.json)) }
     // The file appears under its name complete or not at all, because it marks a complete folder.
-    let (file, new) = (path(Self.settings), path(".\(Self.settings).new"))
-    try Self.write(new, Array((JSON.object(members).text + "\n").utf8), mode: 0o600)
-    guard rename(new, file) == 0 else { throw ServerError.file(file, String(cString: strerror(errno))) }
+    try Self.replace(path(Self.settings), Array((JSON.object(members).text + "\n").utf8), mode: 0o600)
   }
 
   /// - Parameter isNew: true creates a missing SQLite file. False throws, because an empty database in place of a lost
@@ -109,6 +119,16 @@ struct ServerFolder: Sendable {
     guard mkdir(path, mode) == 0 || errno == EEXIST else { throw .file(path, String(cString: strerror(errno))) }
   }
 
+  /// Creates a file, or replaces one, which keeps its owner.
+  static func replace(_ path: String, _ bytes: [UInt8], mode: mode_t) throws(ServerError) {
+    let new = "\(path).new"
+    unlink(new)
+    try write(new, bytes, mode: mode)
+    var old = stat()
+    if stat(path, &old) == 0, geteuid() == 0 { chown(new, old.st_uid, old.st_gid) }
+    guard rename(new, path) == 0 else { throw .file(path, String(cString: strerror(errno))) }
+  }
+
   /// Creates a new file, and syncs it to the medium.
   static func write(_ path: String, _ bytes: [UInt8], mode: mode_t) throws(ServerError) {
     let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
@@ -134,10 +154,12 @@ extension ServerFolder.Settings {
     do { json = try JSON(parsing: data) } catch { throw .damaged(path, "\(error)") }
     let known = [
       "host", "port", "database", "mail_from", "sendmail", "burst", "bookings", "connections", "connections_each",
+      "rabbitmq",
     ]
     guard let members = json.object, members.allSatisfy({ known.contains($0.name) }) else {
       throw .damaged(path, "expected an object with \(known.joined(separator: ", "))")
     }
+    let rabbitMQ = json["rabbitmq"].flatMap { RabbitMQ(json: $0) }
     guard let host = json["host"]?.string, let port = json["port"]?.integer, ServerFolder.ports.contains(Int(port)),
       let mailFrom = json["mail_from"]?.string, EmailAddress(mailFrom) != nil,
       let sendmail = json["sendmail"]?.string, sendmail.hasPrefix("/"),
@@ -145,12 +167,29 @@ extension ServerFolder.Settings {
       let bookings = json["bookings"].map({ $0.integer }) ?? BookingRules.maximumBookings,
       Self.counts.contains(bookings),
       let connections = json["connections"].map({ $0.integer }) ?? Self.connections.all,
-      Self.counts.contains(connections),
+      Self.counts.contains(connections), (json["rabbitmq"] == nil) == (rabbitMQ == nil),
       let each = json["connections_each"].map({ $0.integer }) ?? Self.connections.each, Self.counts.contains(each)
     else { throw .damaged(path, "a member is missing or cannot be used: \(known.joined(separator: ", "))") }
     self.init(
       host: host, port: Int(port), database: json["database"]?.string, mailFrom: mailFrom, sendmail: sendmail,
-      burst: burst, bookings: bookings, connections: connections, connectionsEach: each)
+      burst: burst, bookings: bookings, connections: connections, connectionsEach: each,
+      rabbitMQ: rabbitMQ)
+  }
+}
+
+extension ServerFolder.Settings.RabbitMQ {
+  fileprivate init?(json: JSON) {
+    func port(_ json: JSON?) -> Int? {
+      (json?.integer).map(Int.init).flatMap { ServerFolder.ports.contains($0) ? $0 : nil }
+    }
+    guard json.object?.count == 2, let own = port(json["port"]), let nodes = json["nodes"]?.array?.map(port),
+      !nodes.contains(nil)
+    else { return nil }
+    self.init(port: own, nodes: nodes.compactMap(\.self))
+  }
+
+  fileprivate var json: JSON {
+    ["port": .integer(Int64(port)), "nodes": .array(nodes.map { .integer(Int64($0)) })]
   }
 }
 

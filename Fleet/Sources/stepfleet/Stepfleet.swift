@@ -11,7 +11,8 @@ struct Stepfleet: AsyncParsableCommand {
     commandName: "stepfleet", abstract: "A fleet's server: riders log in, book a vehicle, and open its steps.",
     version: version,
     subcommands: [
-      Init.self, Serve.self, VehicleGroup.self, AccountGroup.self, BookingGroup.self, Revoke.self, KeysGroup.self,
+      Init.self, RabbitMQ.self, Serve.self, VehicleGroup.self, AccountGroup.self, BookingGroup.self, Revoke.self,
+      KeysGroup.self,
       Backup.self, Restore.self, Check.self,
     ])
 

@@ -157,14 +157,15 @@ final class Bench: Sendable {
   /// - Parameter caller: account and device; nil for nobody.
   func ask(
     _ method: HTTPRequest.Method, _ path: String, _ body: JSON? = nil, by caller: String? = "ada phone",
-    headers: HTTPFields = [:], router: Router<FleetContext>? = nil
+    headers: HTTPFields = [:], form: String? = nil, router: Router<FleetContext>? = nil
   ) async throws -> Answer {
     var headers = headers
     headers[.authorization] = caller
     if body != nil { headers[.contentType] = "application/json" }
+    if form != nil { headers[.contentType] = "application/x-www-form-urlencoded" }
     let request = Request(
       head: .init(method: method, scheme: "https", authority: "fleet.example", path: path, headerFields: headers),
-      body: .init(buffer: ByteBuffer(string: body?.text ?? "")))
+      body: .init(buffer: ByteBuffer(string: form ?? body?.text ?? "")))
     let context = FleetContext(
       source: ApplicationRequestContextSource(
         channel: EmbeddedChannel(), logger: Logger(label: "test") { [log] _ in log.handler() }))
@@ -249,6 +250,7 @@ final class PlayedIssuer: AccessIssuer {
     /// By their folders.
     var vehicles: [String: VehicleRecord] = [:]
     var damaged: Set<String> = []
+    var writesLists = true
     /// The topics that the broker's lists have, by the folders.
     var listed: [String: TopicPrefix] = [:]
     var grants: [Grant] = []
@@ -268,6 +270,7 @@ final class PlayedIssuer: AccessIssuer {
   }
 
   var now: State { state.withLock { $0 } }
+  func writesNoLists() { state.withLock { $0.writesLists = false } }
   func fail(_ error: (any Error)?) { state.withLock { $0.error = error } }
   func meanwhile(_ body: @escaping @Sendable () async throws -> Void) { state.withLock { $0.meanwhile = body } }
 
@@ -333,6 +336,8 @@ final class PlayedIssuer: AccessIssuer {
       state.vehicles.merge(new) { there, _ in there }
     }
   }
+
+  var writesLists: Bool { now.writesLists }
 
   func writeLists(knowing known: [String: VehicleTopics]) async throws {
     try check()

@@ -25,7 +25,8 @@ import Testing
     folder = TestFolder()
     // Port 1 is nobody's: what is published is refused at once.
     let place = try FleetOperator.create(folder.path + "/operator", host: "localhost", port: 1, now: now)
-    issuer = FolderIssuer(place, logger: Logger(label: "test") { [log] _ in log.handler() }, clock: { [now] in now })
+    issuer = FolderIssuer(
+      place, broker: .mosquitto, logger: Logger(label: "test") { [log] _ in log.handler() }, clock: { [now] in now })
   }
 
   private func error(_ work: () async throws -> Void) async -> IssuerError? {
@@ -186,7 +187,8 @@ import Testing
     #expect(Set(before.keys) == ["authority", "broker", "operator"] && before.values.allSatisfy { $0 > now })
     let (_, admission) = try await joined()
     let other = FolderIssuer(
-      FleetOperator(folder.path + "/operator"), logger: Logger(label: "test"), clock: { [now] in now })
+      FleetOperator(folder.path + "/operator"), broker: .mosquitto, logger: Logger(label: "test"),
+      clock: { [now] in now })
     #expect(try await other.certificateEnds()["vehicle"] == admission.end)
   }
 

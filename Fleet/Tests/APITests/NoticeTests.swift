@@ -207,6 +207,18 @@ import Testing
     }
   }
 
+  @Test func `a broker of which a part has missed something gets everything anew`() async throws {
+    let (bench, issuer) = (try await Bench(), PlayedNoticeIssuer())
+    issuer.state.withLock { ($0.hated, $0.isIncomplete) = (["van"], true) }
+    try await bench.service.publishToAll()
+    var first: Int64?
+    try await publish(bench, issuer) {
+      bench.wait(1)
+      if first == nil { first = try await bench.untold() == ["van"] ? issuer.now.kept["car"] : nil }
+      return first.map { $0 < issuer.now.kept["car"] ?? 0 } ?? false
+    }
+  }
+
   @Test func `a notice that came too late is replaced`() async throws {
     let (bench, issuer) = (try await Bench(), PlayedNoticeIssuer())
     try await bench.service.publishToAll()
@@ -270,6 +282,8 @@ final class PlayedNoticeIssuer: NoticeIssuer {
     /// Whether it keeps notices, and acknowledges none.
     var isSilent = false
     var connections = 0
+    /// Whether it says at a connection's end that it has missed something.
+    var isIncomplete = false
     /// A topic at which it sends a notice that nobody has subscribed to.
     var stray: String?
   }
@@ -303,6 +317,7 @@ final class PlayedNoticeIssuer: NoticeIssuer {
 }
 
 final class PlayedLine: NoticeLine {
+  var isIncomplete: Bool { issuer.now.isIncomplete }
   private let issuer: PlayedNoticeIssuer
   private let events = Mutex<[NoticeConnection.Event]>([.connected])
   private let topics = Mutex<Set<String>>([])

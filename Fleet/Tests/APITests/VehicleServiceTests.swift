@@ -14,6 +14,17 @@ import Web
 @Suite struct VehicleServiceTests {
   private let phone = TestDevice()
 
+  @Test func `the broker's lists follow the vehicles, if it has some`() async throws {
+    let bench = try await Bench()
+    await bench.service.agreeOnVehicles()
+    #expect(bench.issuer.now.listed.keys.sorted() == ["car", "van"])
+    bench.issuer.writesNoLists()
+    bench.issuer.have("bus")
+    _ = try await bench.service.addVehicle("bus")
+    await bench.service.agreeOnVehicles()
+    #expect(bench.issuer.now.listed.keys.sorted() == ["car", "van"])
+  }
+
   @Test(arguments: Engine.forRules)
   func `vehicles are listed by name with their open bookings`(_ engine: Engine) async throws {
     let bench = try await Bench(engine)

@@ -1,8 +1,9 @@
 """What grows with the number of vehicles and of live tokens, and what does not.
 
 The tokens are put into the database, twenty for each vehicle, each with its booking; what is measured are requests by HTTP,
-one after the other. The broker has no list of who may use which topics, and writes its notices to the disk only at its end:
-mosquitto looks through all of both for each notice, and would be measured in the server's place.
+one after the other. The broker has no list of who may use which topics, as the server writes none for RabbitMQ, and writes
+its notices to the disk only at its end: mosquitto looks through all of both for each notice, and would be measured in the
+server's place. Vehicles join as they do, by `stepctl provision vehicle --fleet`; its own time is part of what is shown.
 """
 
 import http.client
@@ -26,9 +27,10 @@ from programs import Stepctl, Transcript, wait_until
 from riders import Rider
 from server import Broker, Server
 from told import Kept, multiplied
+from vehicle import free_port
 
 SCALE = (100, 1_000, 10_000)
-TOKENS, SAMPLES = 20, 200
+TOKENS, SAMPLES, JOINS = 20, 200, 20
 
 # Consecutive hours, from now on: a token can be had a day before.
 FILL = """
@@ -51,7 +53,7 @@ def run(server: Server, statements: list[str]):
         server.runs(statement)
 
 
-def asked(path: Path, method: str, route: str, body: dict | None = None) -> dict:
+def asked(path: Path, method: str, route: str, body: dict | None = None, status: int = 200) -> dict:
     """One request by the operator's socket."""
     connection = http.client.HTTPConnection("admin", timeout=60)
     with closing(socket.socket(socket.AF_UNIX)) as connection.sock:
@@ -59,7 +61,7 @@ def asked(path: Path, method: str, route: str, body: dict | None = None) -> dict
         connection.request(method, route, json.dumps(body or {}), {"Content-Type": "application/json"})
         answer = connection.getresponse()
         text = answer.read()
-        assert answer.status == 200, text
+        assert answer.status == status, text
         return json.loads(text)
 
 
@@ -98,6 +100,8 @@ def measure(folder: Path, count: int, database: str | None) -> dict:
         if database:
             # It does so by itself within a minute or two.
             server.runs("ANALYZE")
+        made = server.types("rabbitmq", server.folder, "--port", free_port(), everywhere=False)
+        assert made.returncode == 0, made
         file = server.folder / "operator/mosquitto.conf"
         file.write_text("".join(line for line in file.open() if not line.startswith(("acl_file ", "autosave_"))))
         stack.enter_context(closing(Broker(server)))
@@ -107,6 +111,16 @@ def measure(folder: Path, count: int, database: str | None) -> dict:
         # To the second, it takes no proofs from before it was there.
         time.sleep(1.1)
         result = {"all told at the start, s": f"{kept.last(count, began):.1f}"}
+
+        times = []
+        for number in range(JOINS):
+            added = asked(server.folder / "run/admin.sock", "POST", "/vehicles", {"name": f"new {number}"}, 201)
+            arguments = ("--fleet", server.url, "--ca", server.verify, "--code", added["code"])
+            began = time.perf_counter()
+            joined = stepctl("provision", "vehicle", folder / f"new{number}", *arguments)
+            times.append(time.perf_counter() - began)
+            assert joined.status == 0, joined
+        result["a vehicle joins, ms"] = percentiles(times)
 
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "rider")])
         key = ec.generate_private_key(ec.SECP256R1())

@@ -181,18 +181,8 @@ struct PartsTests {
     #expect(try await !hasher.verify(password, hash: nil))
   }
 
-  @Test("a form's field is there once, and a form is UTF-8")
-  func forms() {
-    func fields(_ text: String) -> FormFields? { FormFields(Array(text.utf8)) }
-    let form = fields("email=a%40b&password=a+b%26%3D%C3%A4&decision=")
-    #expect(form?["email"] == "a@b")
-    #expect(form?["password"] == "a b&=ä")
-    #expect(form?["decision"] == nil)
-    #expect(form?["other"] == nil)
-    #expect(fields("") != nil)
-    for text in ["a=1&a=2", "a=%", "a=%4", "a=%GG", "a=%FF", (0..<17).map { "f\($0)=1" }.joined(separator: "&")] {
-      #expect(fields(text) == nil, "\(text)")
-    }
+  @Test("a page's texts are escaped")
+  func escapes() {
     #expect(escaped("<b a=\"'&'\">") == "&lt;b a=&quot;&#39;&amp;&#39;&quot;&gt;")
   }
 }

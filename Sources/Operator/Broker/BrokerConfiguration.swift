@@ -148,71 +148,13 @@ struct BrokerConfiguration {
     """
   }
 
-  /// All files that the broker needs except certificates: those of mosquitto, and those of RabbitMQ in its place.
+  /// All files that the broker needs except certificates.
   func files(_ access: AccessList) -> [NewFile] {
-    located + access.files(port: address.port) + [
-      NewFile(VehiclePaths.brokerLimits, Self.limits), NewFile(VehiclePaths.firewall, firewall),
-    ]
+    [located, access.file, NewFile(VehiclePaths.brokerLimits, Self.limits), NewFile(VehiclePaths.firewall, firewall)]
   }
 
-  /// Those that have absolute paths.
-  var located: [NewFile] {
-    [
-      NewFile(VehiclePaths.broker, text), NewFile(VehiclePaths.rabbitConfiguration, rabbitText),
-      NewFile(VehiclePaths.rabbitTLS, rabbitTLS),
-    ]
-  }
-
-  /// rabbitmq.conf, for RabbitMQ 3.10 with its plugin rabbitmq_mqtt: a broker that can run on several machines.
-  private var rabbitText: String {
-    """
-    # The vehicles' MQTT broker, for RabbitMQ 3.10 or later with the plugin rabbitmq_mqtt, in place of mosquitto.
-    # RABBITMQ_CONFIG_FILE names this file, RABBITMQ_ADVANCED_CONFIG_FILE the one for TLS: \(VehiclePaths.rabbitTLS).
-    # Only these have absolute paths.
-
-    # MQTT alone: no AMQP, by which a client could reach another's queue.
-    listeners.tcp = none
-    mqtt.listeners.tcp = none
-    mqtt.listeners.ssl.default = \(address.host.loopbackAddress.map { "\($0):" } ?? "")\(address.port)
-    mqtt.tcp_listen_options.nodelay = true
-
-    # The certificate's common name is the client's user name.
-    ssl_cert_login_from = common_name
-    mqtt.ssl_cert_login = true
-    mqtt.allow_anonymous = false
-
-    # The operator's notices are kept over a restart, for vehicles that come later.
-    mqtt.retained_message_store = rabbit_mqtt_retained_msg_store_dets
-    # A command has at most \(Command.maximumSize) bytes.
-    max_message_size = \(Command.maximumSize + 512)
-
-    # Who may use which topics. After a vehicle has joined: rabbitmqctl import_definitions \(VehiclePaths.rabbitDefinitions)
-    load_definitions = \(folder)/\(VehiclePaths.rabbitDefinitions)
-
-    """
-  }
-
-  /// advanced.config, with all TLS options. rabbitmq.conf has no options for revocation lists, and the options here
-  /// replace those there. RabbitMQ reads the revocation list for each connection (Erlang, ssl: `crl_cache`).
-  private var rabbitTLS: String {
-    // An Erlang string.
-    let folder = folder.substituting("\\", by: "\\\\").substituting("\"", by: "\\\"")
-    return """
-      %% -*- coding: utf-8 -*-
-      %% Mutual TLS for \(VehiclePaths.rabbit), and what `stepctl operator revoke` has revoked: tls/*.r0.
-      [{rabbit, [{ssl_options, [
-        {cacertfile, "\(folder)/\(VehiclePaths.authorityCertificate)"},
-        {certfile, "\(folder)/\(VehiclePaths.brokerCertificate)"},
-        {keyfile, "\(folder)/\(VehiclePaths.brokerKey)"},
-        {verify, verify_peer},
-        {fail_if_no_peer_cert, true},
-        {versions, ['tlsv1.3', 'tlsv1.2']},
-        {crl_check, peer},
-        {crl_cache, {ssl_crl_hash_dir, {internal, [{dir, "\(folder)/\(VehiclePaths.tls)"}]}}}
-      ]}]}].
-
-      """
-  }
+  /// The one that has absolute paths.
+  var located: NewFile { NewFile(VehiclePaths.broker, text) }
 
   /// mosquitto does not start if one of a name's addresses is not there: on a computer that has IPv4 alone or IPv6
   /// alone, `localhost` often has one. It takes the addresses that an interface has.

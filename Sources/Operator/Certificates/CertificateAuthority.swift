@@ -91,25 +91,15 @@ enum CertificateRole {
   /// Issues the other certificates, but not those of authorities.
   case authority(name: String)
   case broker(BrokerHost)
-  /// The controller of a vehicle.
-  case controller(of: UUID)
-  /// The publisher of notices.
-  case `operator`
-  /// Any rider of a vehicle. The rider's name is in the token, which the broker cannot read.
-  case rider(of: UUID)
-  /// A client that may read the status of a vehicle's steps, and nothing else.
-  case watcher(of: UUID)
+  /// Who uses the broker.
+  case client(BrokerClient)
 
-  /// The whole subject. The broker's access list identifies a client by it: it shows what the client may access, namely
-  /// the topics of one vehicle, but not who the client is.
+  /// The whole subject. The broker knows a client by it.
   var commonName: String {
     switch self {
     case .authority(let name): Self.truncated("stepctl CA for \(name)")
     case .broker: "broker"
-    case .controller(let vehicle): "controller:\(vehicle)"
-    case .operator: "operator"
-    case .rider(let vehicle): "rider:\(vehicle)"
-    case .watcher(let vehicle): "watcher:\(vehicle)"
+    case .client(let client): client.name
     }
   }
 
@@ -117,8 +107,8 @@ enum CertificateRole {
   var days: Int64 {
     switch self {
     case .authority: 3650
-    case .broker, .controller, .operator: 825
-    case .rider, .watcher: 365
+    case .broker, .client(.controller), .client(.operator): 825
+    case .client(.rider), .client(.watcher): 365
     }
   }
 
@@ -129,7 +119,7 @@ enum CertificateRole {
     switch self {
     case .authority: .authority
     case .broker(let host): .server(alternativeNames: host.alternativeNames)
-    case .controller, .operator, .rider, .watcher: .client
+    case .client: .client
     }
   }
 

@@ -17,7 +17,7 @@ struct NewOperator: ~Copyable {
   /// The folders of the files, with their modes. A broker that runs as another user must reach its key, so the modes of
   /// the files protect them.
   static let folders: [(name: String, mode: mode_t)] = [
-    (VehiclePaths.operator, 0o700), (VehiclePaths.tls, 0o755), (VehiclePaths.data, 0o700), (VehiclePaths.rabbit, 0o755),
+    (VehiclePaths.operator, 0o700), (VehiclePaths.tls, 0o755), (VehiclePaths.data, 0o700),
   ]
 
   /// - Parameters:
@@ -57,7 +57,7 @@ struct NewOperator: ~Copyable {
         NewFile(VehiclePaths.authorityKey, try authority.key.pem(), isPrivate: true),
         NewFile(VehiclePaths.brokerCertificate, try broker.pem()),
         NewFile(VehiclePaths.brokerKey, try brokerKey.pem(), isPrivate: true),
-        NewFile(VehiclePaths.operatorCertificate, try authority.issue(.operator, to: ownKey, now: now).pem()),
+        NewFile(VehiclePaths.operatorCertificate, try authority.issue(.client(.operator), to: ownKey, now: now).pem()),
         NewFile(VehiclePaths.operatorKey, try ownKey.pem(), isPrivate: true),
       ], try broker.end()
     )
@@ -77,7 +77,7 @@ struct Admitter: ~Copyable {
       try CertificateRequest(der: enrolment.certificateRequest, name: "controller")
     }
     return try about("the authority's certificate") {
-      let role = CertificateRole.controller(of: enrolment.vehicle.uuid)
+      let role = CertificateRole.client(.controller(of: enrolment.vehicle.uuid))
       let certificate = try authority.issue(role, for: request, now: now, lastingUntil: 0)
       return VehicleAdmission(
         name: enrolment.vehicle.name, keys: keys, broker: broker, authority: try authority.certificate.pem(),

@@ -93,9 +93,8 @@ extension OperatorPlace {
 
   /// Writes those of the broker's files again that have absolute paths.
   func relocateBroker() throws {
-    for file in try prepareBroker().located {
-      try Files.replaceForOwner(path(file.name), with: file.content, mode: file.mode)
-    }
+    let file = try prepareBroker().located
+    try Files.replaceForOwner(path(file.name), with: file.content, mode: file.mode)
     try BrokerConfiguration.letIn(to: path)
   }
 
@@ -107,9 +106,7 @@ extension OperatorPlace {
     let (key, data) = (path(VehiclePaths.brokerKey), path(VehiclePaths.data))
     var status = stat()
     _ = try check("stat", key) { stat(key, &status) }
-    for (name, mode) in [(VehiclePaths.data, 0o700), (VehiclePaths.rabbit, 0o755)] as [(String, mode_t)] {
-      try Files.createFolderForOwner(path(name), mode: mode)
-    }
+    try Files.createFolderForOwner(data, mode: 0o700)
     if geteuid() == 0 {
       // The folder's owner may have put a link in its place.
       let folder = try Descriptor.open(data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
@@ -155,11 +152,9 @@ extension OperatorPlace {
 
   /// - Parameter known: vehicles whose files need not be read, by the names of their folders.
   func writeAccessList(knowing known: [String: VehicleTopics] = [:]) throws {
-    let port = try broker().port
     try alone {
-      for file in try accessList(known).files(port: port) {
-        try Files.replaceForOwner(path(file.name), with: file.content, mode: file.mode)
-      }
+      let file = try accessList(known).file
+      try Files.replaceForOwner(path(file.name), with: file.content, mode: file.mode)
     }
   }
 

@@ -76,13 +76,16 @@ extension OperatorPlace {
   /// - Parameter address: the broker's; nil for the recorded one.
   private func roles(_ address: BrokerAddress? = nil) throws -> [Role] {
     var roles: [Role] = [
-      (VehiclePaths.operatorCertificate, .operator, .operator),
+      (VehiclePaths.operatorCertificate, .client(.operator), .operator),
       (VehiclePaths.brokerCertificate, .broker(try (address ?? broker()).host), .broker),
     ]
     for vehicle in try vehicles() {
       let uuid = try vehicle.readVehicleFile().vehicle.uuid
       roles.append(
-        (controllerCertificate(of: vehicle), .controller(of: uuid), .controller(elsewhere: vehicle.path != path)))
+        (
+          controllerCertificate(of: vehicle), .client(.controller(of: uuid)),
+          .controller(elsewhere: vehicle.path != path)
+        ))
     }
     return roles.filter { Files.exists(path($0.name)) }
   }

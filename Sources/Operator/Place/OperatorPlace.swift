@@ -15,7 +15,6 @@ import SystemIO
 ///     mosquitto.conf, mosquitto.acl    the broker
 ///     mosquitto-limits.conf            the broker's unit, for systemd
 ///     mosquitto.nft                    who may connect to it how often, for nftables
-///     rabbitmq/                        another broker in place of mosquitto
 ///     data/                            what the broker keeps across a restart
 ///     tls/                             certificates, and the broker's key
 ///     vehicles/NAME/                   a vehicle's file, without anything private

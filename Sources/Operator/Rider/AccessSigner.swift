@@ -48,7 +48,7 @@ struct AccessSigner: ~Copyable {
     Ledger.Entry(token, key: tokenKey.verificationKey.thumbprint, certificate: certificate)
   }
 
-  var role: CertificateRole { .rider(of: vehicle.vehicle.uuid) }
+  var role: CertificateRole { .client(.rider(of: vehicle.vehicle.uuid)) }
 
   /// - Throws: `ProvisioningError`, `ClockError`.
   func token(for plan: TokenPlan, device: VerificationKey, now: Int64) throws -> Token {

@@ -41,7 +41,7 @@ extension VehicleFolder {
     let name = "\(VehiclePaths.watchers)/\(plan.name)"
     guard !Files.exists(path(name)) else { throw ProvisioningError.watcherExists(path(name)) }
     let authority = try VehicleFolder(place.path).readAuthority()
-    let role = CertificateRole.watcher(of: vehicle.vehicle.uuid)
+    let role = CertificateRole.client(.watcher(of: vehicle.vehicle.uuid))
     var files: [NewFile] = []
     let end = try about(path(name)) {
       let key = try PrivateKey()

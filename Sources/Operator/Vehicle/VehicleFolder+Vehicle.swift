@@ -12,7 +12,7 @@ extension VehicleFolder {
   private static let allParts = [
     VehiclePaths.tls, VehiclePaths.keys, VehiclePaths.operator, VehiclePaths.data, VehiclePaths.vehicle,
     VehiclePaths.controller, VehiclePaths.brokerAddress, VehiclePaths.accessList, VehiclePaths.brokerLimits,
-    VehiclePaths.firewall, VehiclePaths.rabbit, VehiclePaths.broker,
+    VehiclePaths.firewall, VehiclePaths.broker,
   ]
 
   /// The existing parts of a vehicle, including its riders: what a new vehicle would replace.

@@ -19,8 +19,7 @@ import Testing
     "broker.json 644", "data 700", "keys 700", "keys/encryption.jwk 600", "keys/signing.jwk 600", "keys/tags.json 600",
     "mosquitto-limits.conf 644", "mosquitto.acl 644", "mosquitto.conf 644", "mosquitto.nft 644", "operator 700",
     "operator/ca.key 600", "operator/client.key 600", "operator/client.pem 644", "operator/ledger.json 600",
-    "operator/token.jwk 600", "rabbitmq 755", "rabbitmq/advanced.config 644", "rabbitmq/definitions.json 644",
-    "rabbitmq/rabbitmq.conf 644", "stepd.toml 644", "tls 755", "tls/610f5bc7.r0 644",
+    "operator/token.jwk 600", "stepd.toml 644", "tls 755", "tls/610f5bc7.r0 644",
     "tls/broker.key 600", "tls/broker.pem 644", "tls/ca.pem 644", "tls/controller.key 600",
     "tls/controller.pem 644", "tls/crl.pem 644", "vehicle.toml 644",
   ]
@@ -98,7 +97,7 @@ import Testing
   @Test(
     "replaces nothing, and says what is in the way",
     arguments: [
-      "stepd.toml", "mosquitto.conf", "mosquitto.acl", "broker.json", "data", "rabbitmq", "tls", "keys", "operator",
+      "stepd.toml", "mosquitto.conf", "mosquitto.acl", "broker.json", "data", "tls", "keys", "operator",
       "riders",
     ])
   func inTheWay(name: String) throws {

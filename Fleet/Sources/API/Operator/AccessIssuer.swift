@@ -30,6 +30,9 @@ package protocol AccessIssuer: Sendable {
   /// - Throws: `IssuerError`.
   func keep(_ new: [String: VehicleRecord], without former: [String: Set<UUID>]) async throws
 
+  /// Whether the broker has lists of who may use which topics.
+  var writesLists: Bool { get }
+
   /// Writes the broker's lists, if they can be others than those that it has written before.
   ///
   /// - Parameter known: vehicles by the names of their folders.

@@ -7,9 +7,17 @@ package import StepProtocol
 import Synchronization
 import SystemIO
 
+/// The vehicles' broker.
+package enum FleetBroker: Sendable, Equatable {
+  case mosquitto
+  /// The ports of the nodes, if there are several, at the broker's host. Each node keeps its own copy of a notice.
+  case rabbitMQ(nodes: [UInt16])
+}
+
 /// The operator's folder. Files are read and written outside the requests' threads.
 package final class FolderIssuer: AccessIssuer {
   private let place: FleetOperator
+  private let broker: FleetBroker
   private let logger: Logger
   private let clock: @Sendable () -> Int64
   private let files = DispatchQueue(label: "stepfleet.operator")
@@ -31,8 +39,10 @@ package final class FolderIssuer: AccessIssuer {
     }
   }
 
-  package init(_ place: FleetOperator, logger: Logger, clock: @escaping @Sendable () -> Int64) {
-    (self.place, self.logger, self.clock) = (place, logger, clock)
+  package init(
+    _ place: FleetOperator, broker: FleetBroker, logger: Logger, clock: @escaping @Sendable () -> Int64
+  ) {
+    (self.place, self.broker, self.logger, self.clock) = (place, broker, logger, clock)
   }
 
   private func perform<Result: Sendable>(
@@ -75,6 +85,9 @@ package final class FolderIssuer: AccessIssuer {
   package func keep(_ new: [String: VehicleRecord], without former: [String: Set<UUID>]) async throws {
     try await perform(on: vehicles) { try $0.keep(new, without: former) }
   }
+
+  /// RabbitMQ has no list: it asks.
+  package var writesLists: Bool { broker == .mosquitto }
 
   package func writeLists(knowing known: [String: VehicleTopics]) async throws {
     try await perform(on: vehicles) { [self] place in
@@ -129,16 +142,24 @@ package final class FolderIssuer: AccessIssuer {
 }
 
 extension FolderIssuer: NoticeIssuer {
-  package func connect() throws -> any NoticeLine { FolderLine(try place.connect()) }
+  private static let dotted = "its topics have a dot, which RabbitMQ takes for a slash"
+
+  package func connect() throws -> any NoticeLine {
+    guard case .rabbitMQ(let nodes) = broker else { return FolderLine(try place.connect()) }
+    let ports: [UInt16?] = nodes.isEmpty ? [nil] : nodes
+    return NodeLines(ports.map { port in { [place] in FolderLine(try place.connect(port: port)) } }, logger: logger)
+  }
 
   package func notices(
     for vehicles: [NoticeOrder], now: Int64
   ) async throws -> [Result<SignedNotice, any Error>] {
-    try await perform(on: notices) { place in
+    try await perform(on: notices) { [broker] place in
       let writer = try place.noticeWriter(now: now)
       return vehicles.map { vehicle in
         Result {
-          SignedNotice(
+          // RabbitMQ would end the connection, by which others are told as well.
+          if broker != .mosquitto, vehicle.topic.description.contains(".") { throw IssuerError.failed(Self.dotted) }
+          return SignedNotice(
             topic: vehicle.topic.notice,
             text: try writer.notice(for: vehicle.id, number: vehicle.number, revoked: vehicle.revoked))
         }
@@ -152,6 +173,7 @@ extension FolderIssuer: NoticeIssuer {
 }
 
 private final class FolderLine: NoticeLine {
+  let isIncomplete = false
   private let connection: NoticeConnection
   /// It waits for one thing at a time.
   private let queue = DispatchQueue(label: "stepfleet.broker")

@@ -41,8 +41,10 @@ package protocol NoticeIssuer: Sendable {
   func number(ofNotice payload: [UInt8]) async throws -> Int64?
 }
 
-/// A connection to the vehicles' broker: `NoticeConnection`.
+/// A connection to the vehicles' broker: `NoticeConnection`, or `NodeLines` for several.
 package protocol NoticeLine: Sendable {
+  /// Whether a part of the broker has missed what was sent, so that another connection has to send everything anew.
+  var isIncomplete: Bool { get }
   func subscribe(to topic: String)
   func publish(_ text: String, to topic: String)
   func wait(for duration: Duration) async throws -> (events: [NoticeConnection.Event], isWoken: Bool)
@@ -79,6 +81,7 @@ package final class NoticePublisher: Sendable {
   package func run() async {
     var window = Self.window
     var reason = ""
+    var isIncomplete = false
     if isAlone { try? await store.write { try NoticeTable.giveBackAll(in: $0) } }
     while !Task.isCancelled {
       do {
@@ -91,8 +94,8 @@ package final class NoticePublisher: Sendable {
             }
           }
           defer { group.cancelAll() }
-          var session = Session(line: line, window: window)
-          defer { window = session.window }
+          var session = Session(line: line, window: window, needsAll: isIncomplete)
+          defer { (window, isIncomplete) = (session.window, session.needsAll || line.isIncomplete) }
           while !Task.isCancelled {
             try await step(&session)
             if session.hasSent { reason = "" }
@@ -101,6 +104,10 @@ package final class NoticePublisher: Sendable {
         }
       } catch {
         if Task.isCancelled { return }
+        if error is NodeIsBack {
+          logger.notice("\(error)")
+          continue
+        }
         // Each reason once: a broker may be away for hours.
         if "\(error)" != reason { logger.error("notices are not published", metadata: ["error": "\(error)"]) }
         reason = "\(error)"
@@ -114,6 +121,8 @@ package final class NoticePublisher: Sendable {
     let line: any NoticeLine
     /// Fewer while the broker ends connections for what is sent: RabbitMQ does so for a topic that it does not know.
     var window: Int
+    /// Whether the broker may lack any notice, so that all are sent when it is there.
+    var needsAll: Bool
     var isConnected = false
     /// By the topic.
     var sent: [String: Sent] = [:]
@@ -212,7 +221,12 @@ package final class NoticePublisher: Sendable {
     var others: [String: [UInt8]] = [:]
     for event in events {
       switch event {
-      case .connected: session.isConnected = true
+      case .connected:
+        session.isConnected = true
+        if session.needsAll {
+          try await store.write { [clock] in try NoticeTable.wantAll(at: clock(), andOfRemoved: true, in: $0) }
+        }
+        session.needsAll = false
       case .acknowledged:
         session.unacknowledged -= 1
         session.heard = clock()
@@ -226,10 +240,14 @@ package final class NoticePublisher: Sendable {
           others[topic] = payload
         }
       case .ended(let error):
-        // What one notice of many has ended is tried with fewer at once, so that it keeps no other.
         let claims = session.sent.values.map(\.claim)
-        session.window = max(1, session.window / 8)
         try await note(told, [:], session)
+        if error is NodeIsBack {
+          try await giveBack(claims, after: 0)
+          throw error
+        }
+        // What one notice of many has ended is tried with fewer at once, so that it keeps no other.
+        session.window = max(1, session.window / 8)
         try await giveBack(claims, after: claims.count == 1 ? Self.pause : 1)
         throw error
       }

@@ -40,7 +40,7 @@ actor VehicleKeeper {
       missing = missing.dropFirst(Self.batch)
       try await issuer.keep(store.read { try VehicleTable.records(inFolders: batch, in: $0) }, without: [:])
     }
-    try await issuer.writeLists(knowing: store.read { try VehicleTable.topics(in: $0) })
+    if issuer.writesLists { try await issuer.writeLists(knowing: store.read { try VehicleTable.topics(in: $0) }) }
     let noted = former.filter(\.hasNotice).map(\.id)
     if !noted.isEmpty { try await store.write { for id in noted { try NoticeTable.forget(id, in: $0) } } }
   }

@@ -114,13 +114,35 @@ enum VehicleTable {
     var topics: [String: VehicleTopics] = [:]
     for row in try transaction.run(
       "SELECT id, folder, steps, topic FROM vehicle WHERE service <> 'removed' AND topic IS NOT NULL ORDER BY created, id"
-    ) {
-      guard let id = UUID(row.text("id")), let topic = TopicPrefix(row.text("topic")), let steps = row.steps else {
-        continue
-      }
-      topics[row.text("folder")] = VehicleTopics(of: id, topic: topic, steps: steps)
-    }
+    ) { topics[row.text("folder")] = row.topics }
     return topics
+  }
+
+  /// What the broker has to know of one vehicle; nil if the broker must not admit its clients. A removed vehicle's are
+  /// admitted until the operator forgets the vehicle.
+  static func topics(of id: UUID, in transaction: borrowing Transaction) throws(StoreError) -> VehicleTopics? {
+    try admitted("id = ?", [.text(id.description)], in: transaction).first
+  }
+
+  /// The vehicles that may have a topic of the broker: those whose topics begin as that one does.
+  static func topics(
+    ofTopic topic: String, in transaction: borrowing Transaction
+  ) throws(StoreError) -> [VehicleTopics] {
+    // A topic has one level or two after the vehicle's.
+    let levels = topic.split(separator: "/", omittingEmptySubsequences: false)
+    let begins = [1, 2].map { Value.text(levels.dropLast($0).joined(separator: "/")) }
+    return try admitted("topic IN (?, ?)", begins, in: transaction)
+  }
+
+  private static func admitted(
+    _ condition: String, _ values: [Value], in transaction: borrowing Transaction
+  ) throws(StoreError) -> [VehicleTopics] {
+    try transaction.run(
+      """
+      SELECT id, steps, topic FROM vehicle WHERE \(condition) AND topic IS NOT NULL
+        AND (service <> 'removed' OR EXISTS (SELECT 1 FROM notice WHERE notice.vehicle = vehicle.id))
+      """, values
+    ).compactMap(\.topics)
   }
 
   /// The names of the folders of those vehicles.
@@ -202,6 +224,11 @@ enum VehicleTable {
 }
 
 extension Row {
+  fileprivate var topics: VehicleTopics? {
+    guard let id = UUID(text("id")), let topic = TopicPrefix(text("topic")), let steps else { return nil }
+    return VehicleTopics(of: id, topic: topic, steps: steps)
+  }
+
   fileprivate var steps: [Step]? { (try? JSON(parsing: text("steps").utf8)).flatMap([Step].init(json:)) }
 }
 
