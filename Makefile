@@ -165,10 +165,11 @@ FLEET_BIN ?= $(if $(SUITE),$(BIN),Fleet/.build/release)
 # What starts a program of another processor.
 RUN ?=
 
+# By lld, as the other programs: Debian 13's ld would leave relocations writable.
 fleet: ## build the fleet's server: Fleet/.build/release/stepfleet (15 minutes on two cores)
 	Tests/prepare.sh fleet
 	. Packaging/stamp.sh && swift build --package-path Fleet -c release --static-swift-stdlib --disable-local-rpath \
-	  --product stepfleet $(pathless) -Xlinker --no-export-dynamic -Xlinker -s -Xlinker -z -Xlinker relro
+	  --product stepfleet $(pathless) -Xswiftc -use-ld=lld -Xlinker --no-export-dynamic -Xlinker -s
 
 install-fleet: ## install the fleet's server that was built: PREFIX, DESTDIR
 	install -D -t $(bindir) $(FLEET_BIN)/stepfleet

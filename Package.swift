@@ -56,6 +56,8 @@ let package = Package(
     .library(
       name: "Operator", targets: ["Operator", "Access", "StepProtocol", "Domain", "Encoding", "SystemIO", "CBuild"]),
     .library(name: "Geography", targets: ["Geography"]),
+    // For a program that is typed as these are.
+    .library(name: "Terminal", targets: ["Terminal"]),
     .library(
       name: "Rider", targets: ["Rider", "Access", "MQTT", "StepProtocol", "Ranging", "Domain", "Encoding", "SystemIO"]),
   ],

@@ -50,6 +50,9 @@ let stepProtocol = Target.Dependency.product(name: "StepProtocol", package: step
 /// An operator's keys, tokens and notices.
 let operating = Target.Dependency.product(name: "Operator", package: stepctl)
 
+/// How a program reads what was typed, and says what went wrong.
+let terminal = Target.Dependency.product(name: "Terminal", package: stepctl)
+
 let package = Package(
   name: "stepfleet",
   products: [.executable(name: "stepfleet", targets: ["stepfleet"])],
@@ -93,7 +96,7 @@ let package = Package(
     .executableTarget(
       name: "stepfleet",
       dependencies: [
-        "API", "Booking", "Login", "Web", "Store", "CMalloc", stepProtocol, geography, operating, crypto, hummingbird,
+        "API", "Booking", "Login", "Web", "Store", "CMalloc", stepProtocol, geography, operating, terminal, crypto, hummingbird,
         hummingbirdCore,
         tls, nio, lifecycle,
         logging,

@@ -2,7 +2,7 @@ import CBuild
 
 extension Program {
   /// The version of all programs.
-  package static let version = STEPCTL_VERSION
+  public static let version = STEPCTL_VERSION
 
   /// The commit of the build: 12 hexadecimal digits, and `+` if the files were not those of the commit; nil for
   /// a build that is not for use.

@@ -1,24 +1,24 @@
-package import Domain
-package import Encoding
+public import Domain
+public import Encoding
 
 /// The failure of a command: one line for people, perhaps a hint, and an exit status.
-package struct CommandFailure: Failure {
-  package let exitStatus: ExitStatus
+public struct CommandFailure: Failure {
+  public let exitStatus: ExitStatus
   /// Lower case, no full stop: what failed, and where.
-  package let message: String
+  public let message: String
   /// What the user can do.
-  package let hint: String?
+  public let hint: String?
   /// Further members for programs, if the command prints JSON.
-  package let details: [JSON.Member]
+  public let details: [JSON.Member]
 
-  package init(_ status: ExitStatus, _ message: String, hint: String? = nil, details: [JSON.Member] = []) {
+  public init(_ status: ExitStatus, _ message: String, hint: String? = nil, details: [JSON.Member] = []) {
     exitStatus = status
     self.message = message
     self.hint = hint
     self.details = details
   }
 
-  package var description: String { message }
+  public var description: String { message }
 }
 
 /// A signal ended the command before it had done anything worth reporting.

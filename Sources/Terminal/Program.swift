@@ -1,11 +1,11 @@
-package import ArgumentParser
+public import ArgumentParser
 package import Domain
 import Encoding
 import Glibc
 package import SystemIO
 
 /// The properties of a program besides its commands.
-package struct ProgramText {
+public struct ProgramText {
   /// Runs if no command was typed.
   var bare: (any ParsableCommand.Type)?
   /// Has the commands that `help` lists; nil if it lists what `help --all` lists.
@@ -24,7 +24,7 @@ package struct ProgramText {
   /// Runs a command that was read.
   package var execute: (any ParsableCommand) throws -> Void
 
-  package init(
+  public init(
     bare: (any ParsableCommand.Type)? = nil,
     brief: (any ParsableCommand.Type)? = nil,
     ahead: @escaping @Sendable ([String]) -> Void = { _ in },
@@ -54,7 +54,7 @@ package struct ProgramText {
 }
 
 /// The frame of a program: parses, runs, and reports a failure in one line.
-package enum Program {
+public enum Program {
   /// The end of a program.
   package enum Ending: Equatable, Sendable {
     case status(ExitStatus)
@@ -65,7 +65,7 @@ package enum Program {
   /// Runs the typed command, and ends the process.
   ///
   /// - Parameter locksMemory: whether it runs for a long time with secrets in memory.
-  package static func main(
+  public static func main(
     _ root: any ParsableCommand.Type, _ about: ProgramText = ProgramText(), locksMemory: Bool = false
   ) -> Never {
     occupyStandardDescriptors()

@@ -76,10 +76,23 @@ extension FleetService {
     try await store.read { try BookingTable.newest(of: account, in: $0) }
   }
 
-  /// For the operator: all bookings that are not over.
-  package func openBookings() async throws -> [FleetBooking] {
+  /// For the operator: all bookings that are not over, each with its account's address.
+  package func openBookings() async throws -> [(booking: FleetBooking, email: String?)] {
     let now = clock()
-    return try await store.read { try BookingTable.open(at: now, in: $0) }
+    return try await store.read { transaction in
+      let emails = try BookingTable.emails(at: now, in: transaction)
+      return try BookingTable.open(at: now, in: transaction).map { ($0, emails[$0.account]) }
+    }
+  }
+
+  /// The booking that an operator means by an id, or by its begin, as riders see it.
+  func bookingMeant(by text: String) async throws -> String {
+    let begin = text.lowercased()
+    // No other character has a meaning in a pattern.
+    guard begin.utf8.count >= 4, begin.allSatisfy({ $0 == "-" || $0.isASCII && $0.isHexDigit }) else { return begin }
+    let found = try await store.read { try BookingTable.ids(beginning: begin, in: $0) }
+    guard found.count < 2 else { throw FleetRefusal.severalBookings(begin) }
+    return found.first ?? begin
   }
 
   /// - Parameter account: the required owner; nil for the operator.

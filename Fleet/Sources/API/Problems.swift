@@ -18,6 +18,7 @@ extension Problem {
       headers[.wwwAuthenticate] = #"DPoP algs="EdDSA Ed25519""#
     case .badCode: status = .forbidden
     case .noSuchBooking, .noSuchVehicle: status = .notFound
+    case .severalBookings: status = .conflict
     case .over, .active, .notBegun, .tooManyBookings, .outOfService, .nameTaken, .vehicleTaken, .topicTaken, .otherName,
       .deviceRevoked, .changedMeanwhile:
       status = .conflict

@@ -171,7 +171,7 @@ extension FleetService {
   /// - Returns: the vehicle's name, and what the operator gives it.
   func enrol(_ enrolment: Enrolment) async throws -> (name: String, admission: Admission) {
     let now = clock()
-    let code = digest(enrolment.code.utf8)
+    let code = digest(Invitation.code(meantBy: enrolment.code).utf8)
     guard let invitation = try await store.read({ try InvitationTable.find(code: code, at: now, in: $0) }) else {
       throw FleetRefusal.badCode
     }

@@ -10,6 +10,8 @@ package enum FleetRefusal: Error, Equatable, CustomStringConvertible {
 
   // A booking.
   case noSuchBooking
+  /// More than one booking's id begins so.
+  case severalBookings(String)
   /// The booking has ended, or was cancelled.
   case over
   /// The booking is in use: it can be ended, but not cancelled.
@@ -65,6 +67,7 @@ package enum FleetRefusal: Error, Equatable, CustomStringConvertible {
     case .tooFar: "too_far"
     case .taken, .nameTaken, .vehicleTaken, .topicTaken: "taken"
     case .noSuchBooking, .noSuchVehicle: "not_found"
+    case .severalBookings: "ambiguous"
     case .over: "over"
     case .active: "active"
     case .notBegun: "not_begun"
@@ -94,6 +97,7 @@ package enum FleetRefusal: Error, Equatable, CustomStringConvertible {
     case .tooFar: "a booking begins within 400 days"
     case .taken: "another booking has that time"
     case .noSuchBooking: "no such booking"
+    case .severalBookings(let begin): "more than one booking begins with \(begin)"
     case .over: "the booking is over"
     case .active: "the booking is in use: end it instead"
     case .notBegun: "the booking is not in use: cancel it instead"

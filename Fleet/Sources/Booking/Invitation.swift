@@ -26,6 +26,13 @@ package struct Invitation: Sendable, Equatable {
     return "\(String(text[0..<4]))-\(String(text[4..<8]))-\(String(text[8..<12]))"
   }
 
+  /// The code that somebody means, who may leave the hyphens out and type small letters.
+  package static func code(meantBy text: String) -> String {
+    let letters = Array(text.uppercased().filter { $0 != "-" && $0 != " " })
+    guard letters.count == 12 else { return text }
+    return stride(from: 0, to: 12, by: 4).map { String(letters[$0..<$0 + 4]) }.joined(separator: "-")
+  }
+
   /// The vehicle that joins with this invitation's code.
   ///
   /// - Parameter asked: the name that the vehicle asks for; nil for whichever it gets.

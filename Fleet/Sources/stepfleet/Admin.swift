@@ -96,14 +96,17 @@ func escaped(_ text: String) -> String {
 }
 
 /// Prints rows one below the other, with the texts of these members.
-func printTable(_ rows: [JSON], _ columns: [String]) {
+///
+/// - Parameter shown: how people read a member of that name and text.
+func printTable(_ rows: [JSON], _ columns: [String], shown: (String, String) -> String = { $1 }) {
   let texts =
     [columns]
     + rows.map { row in
       columns.map { name in
         switch row[name] {
-        case .string(let text)?: text
+        case .string(let text)?: shown(name, text)
         case .integer(let number)?: "\(number)"
+        case .null?: "-"
         case .array(let items)?: items.map { $0.string ?? $0["id"]?.string ?? $0.text }.joined(separator: ",")
         case let value?: value.text
         case nil: "-"

@@ -36,7 +36,9 @@ struct VehicleGroup: AsyncParsableCommand {
     func run() throws {
       let answer = try server.ask("GET", "/vehicles")
       if json { return print(answer.text) }
-      printTable(answer["vehicles"]?.array ?? [], ["name", "state", "bookings", "steps", "id", "untold_since"])
+      printTable(answer["vehicles"]?.array ?? [], ["name", "state", "bookings", "steps", "id", "untold_since"]) {
+        $0 == "state" && $1 == "expected" ? "waits to join" : $1
+      }
     }
   }
 
@@ -213,7 +215,10 @@ struct BookingGroup: AsyncParsableCommand {
     func run() throws {
       let answer = try server.ask("GET", "/bookings")
       if json { return print(answer.text) }
-      printTable(answer["bookings"]?.array ?? [], ["id", "name", "from", "to", "state", "account"])
+      printTable(answer["bookings"]?.array ?? [], ["id", "name", "from", "to", "state", "email"]) {
+        // As riders see it.
+        $0 == "id" ? String($1.prefix(8)) : $1
+      }
     }
   }
 
@@ -221,11 +226,11 @@ struct BookingGroup: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Cancels one, and revokes the access that was given for it.")
     @OptionGroup var server: ServerOption
-    @Argument(help: "Its id.") var booking: String
+    @Argument(help: "Its id, or how that begins.") var booking: String
 
     func run() throws {
       let answer = try server.ask("POST", "/revoke", ["booking": .string(booking)])
-      print("\(booking): cancelled; \(answer["tokens"]?.integer ?? 0) tokens revoked")
+      print("\(booking): cancelled; \(count(answer, "tokens", "token")) revoked")
     }
   }
 }
@@ -239,7 +244,8 @@ struct Revoke: ParsableCommand {
       stepfleet revoke [--dir <dir>] --account <address or id>
       """)
   @OptionGroup var server: ServerOption
-  @Option(help: ArgumentHelp("A booking, which is cancelled.", valueName: "id")) var booking: String?
+  @Option(help: ArgumentHelp("A booking, which is cancelled: its id, or how that begins.", valueName: "id"))
+  var booking: String?
   // A thumbprint may begin with a hyphen.
   @Option(
     parsing: .unconditional, help: ArgumentHelp("A device, by its key's thumbprint, for good.", valueName: "thumbprint")
@@ -264,15 +270,17 @@ struct Revoke: ParsableCommand {
         ("/accounts/\(escaped(account!))/revoke", [:])
       }
     let answer = try server.ask("POST", path, body)
-    func count(_ member: String, _ one: String) -> String {
-      let count = answer[member]?.integer ?? 0
-      return count == 1 ? "1 \(one)" : "\(count) \(one)s"
-    }
-    let tokens = "\(count("tokens", "token")) revoked"
+    let tokens = "\(count(answer, "tokens", "token")) revoked"
     print(
       device == nil
-        ? tokens : "\(tokens), \(count("logins", "login")) ended; the device gets no access any more with this key")
+        ? tokens : "\(tokens), \(count(answer, "logins", "login")) ended; the device gets no access any more with this key")
   }
+}
+
+/// How many an answer says: `1 token`, `2 tokens`.
+private func count(_ answer: JSON, _ member: String, _ one: String) -> String {
+  let count = answer[member]?.integer ?? 0
+  return count == 1 ? "1 \(one)" : "\(count) \(one)s"
 }
 
 struct KeysGroup: AsyncParsableCommand {

@@ -1,3 +1,4 @@
+import Access
 import ArgumentParser
 import Foundation
 import Operator
@@ -38,7 +39,7 @@ struct Init: AsyncParsableCommand {
       """
       \(folder.path): a server for riders at \(settings.origin), and an operator
       CA fingerprint (SHA-256): \(try folder.authorityFingerprint())
-      operator key: \(try folder.place.keys()[0].thumbprint)
+      operator key: \(try folder.place.keys()[0].thumbprint.grouped)
       Next: change \(folder.path("terms.txt")); start the broker, `mosquitto -c \(folder.path("operator/mosquitto.conf"))`,
       and the server, `stepfleet serve \(folder.path)`; then `stepfleet vehicle add NAME`.
       """)

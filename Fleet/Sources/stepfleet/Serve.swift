@@ -20,7 +20,7 @@ import Web
 struct Serve: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Serves riders, until it is told to stop (SIGTERM).",
-    usage: "stepfleet serve [--port <port>] [--metrics-port <port>] [--rabbitmq-port <port>] [--verbose] <dir>")
+    usage: "stepfleet serve [<options>] <dir>")
 
   @Argument(help: "The server's folder.")
   var dir: String

@@ -1,47 +1,77 @@
 import ArgumentParser
-import CBuild
+import Dispatch
 import Domain
 import Foundation
 import Store
-import SystemIO
+import Terminal
 
 @main
-struct Stepfleet: AsyncParsableCommand {
+struct Stepfleet: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "stepfleet", abstract: "A fleet's server: riders log in, book a vehicle, and open its steps.",
-    version: version,
+    version: Program.version,
     subcommands: [
       Init.self, RabbitMQ.self, Serve.self, VehicleGroup.self, AccountGroup.self, BookingGroup.self, Revoke.self,
-      KeysGroup.self,
-      Backup.self, Restore.self, Check.self,
+      KeysGroup.self, Backup.self, Restore.self, Check.self,
     ])
 
-  /// The version, the commit and the processor of the build, one line each.
-  private static var version: String {
-    let commit = cbuild_commit().map { ["commit \(String(cString: $0))"] } ?? []
-    let architecture = "architecture \(String(cString: cbuild_architecture()))"
-    return ([STEPCTL_VERSION] + commit + [architecture]).joined(separator: "\n")
-  }
+  static func main() { Program.main(Stepfleet.self, ProgramText(examples: examples, execute: execute)) }
 
-  static func main() async {
+  private static func execute(_ command: any ParsableCommand) throws {
     do {
-      var command = try parseAsRoot(ProgramArguments.typed)
-      if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
-    } catch let error as any Failure {
-      complain("\(error)", hint: error.hint)
-      Foundation.exit(error.exitStatus.rawValue)
+      if let command = command as? any AsyncParsableCommand { return try wait(for: command) }
+      var command = command
+      try command.run()
     } catch let error as StoreError {
-      complain("\(error)", hint: nil)
-      Foundation.exit(ExitStatus.unavailable.rawValue)
-    } catch {
-      exit(withError: error)
+      throw CommandFailure(.unavailable, "\(error)")
     }
   }
 
-  static func complain(_ line: String, hint: String?) {
-    var text = "stepfleet: error: \(line)\n"
-    if let hint { text += "hint: \(hint)\n" }
-    FileHandle.standardError.write(Data(text.utf8))
+  private static func wait(for command: any AsyncParsableCommand) throws {
+    let run = Run(command)
+    Task.detached { await run.run() }
+    run.ended.wait()
+    try run.result.get()
+  }
+
+  /// A command that runs while the main thread waits: one has it before `ended`, and the other after.
+  private final class Run: @unchecked Sendable {
+    let ended = DispatchSemaphore(value: 0)
+    private(set) var result: Result<Void, any Error> = .success(())
+    private var command: any AsyncParsableCommand
+
+    init(_ command: any AsyncParsableCommand) { self.command = command }
+
+    func run() async {
+      do { try await command.run() } catch { result = .failure(error) }
+      ended.signal()
+    }
+  }
+
+  /// Example command lines and their effects, for a command with its groups.
+  private static func examples(_ command: String) -> [(typed: String, does: String)] {
+    switch command {
+    case "stepfleet":
+      [
+        ("stepfleet init /srv/fleet --host fleet.example", "make a server's folder"),
+        ("stepfleet serve /srv/fleet", "serve riders"),
+        ("stepfleet vehicle add Van", "let a vehicle join"),
+      ]
+    case "stepfleet vehicle":
+      [
+        ("stepfleet vehicle place Van 48.7758,9.1829", "say where it is"),
+        ("stepfleet vehicle suspend Van", "keep everybody from booking it"),
+      ]
+    case "stepfleet booking cancel": [("stepfleet booking cancel 0f3a12bc", "the id as riders see it")]
+    case "stepfleet revoke":
+      [
+        ("stepfleet revoke --booking 0f3a12bc", "cancel a booking, and take its access back"),
+        ("stepfleet revoke --account anna@example.org", "cancel all that somebody has booked"),
+      ]
+    case "stepfleet rabbitmq":
+      [("stepfleet rabbitmq /srv/fleet --nodes 8893,8894,8895", "for a cluster of three")]
+    default: []
+    }
   }
 }
 

@@ -10,6 +10,26 @@ import Web
 
 @Suite struct BookingServiceTests {
   @Test(arguments: Engine.forRules)
+  func `an operator names a booking by how its id begins`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    let id = try await bench.book().id
+    for text in [id, id.uppercased(), String(id.prefix(8)), String(id.prefix(9)), String(id.prefix(4))] {
+      #expect(try await bench.service.bookingMeant(by: text) == id, "\(text)")
+    }
+    // These are nobody's.
+    for text in ["", "%", "____", "%%%%", String(id.prefix(3)), "x" + id.dropFirst()] {
+      #expect(try await bench.service.bookingMeant(by: text) == text, "\(text)")
+    }
+    try await bench.run(
+      "UPDATE booking SET id = ? WHERE id = ?", [.text("0f3a12bc-1"), .text(try await bench.book("van").id)])
+    try await bench.run(
+      "UPDATE booking SET id = ? WHERE id = ?", [.text("0f3a12bc-2"), .text(try await bench.book("van", 4, 5).id)])
+    await #expect(throws: FleetRefusal.severalBookings("0f3a")) { try await bench.service.bookingMeant(by: "0F3A") }
+    #expect(try await bench.service.bookingMeant(by: "0f3a12bc-2") == "0f3a12bc-2")
+    #expect(try await bench.service.openBookings().map(\.email) == Array(repeating: "ada@example.org", count: 3))
+  }
+
+  @Test(arguments: Engine.forRules)
   func `a booking is made, found and listed`(_ engine: Engine) async throws {
     let bench = try await Bench(engine)
     let made = try await bench.book("car", 1, 3, steps: [StepID("left")!])
@@ -21,7 +41,7 @@ import Web
     let later = try await bench.book("van", 5, 6)
     #expect(try await bench.service.bookings(of: "ada").map(\.id) == [later.id, made.id])
     #expect(try await bench.service.bookings(of: "bob").isEmpty)
-    #expect(try await bench.service.openBookings().map(\.id) == [made.id, later.id])
+    #expect(try await bench.service.openBookings().map(\.booking.id) == [made.id, later.id])
     #expect(await refusal { _ = try await bench.service.booking(made.id, of: "bob") } == .noSuchBooking)
     #expect(await refusal { _ = try await bench.service.booking("none", of: nil) } == .noSuchBooking)
     #expect(try await bench.events(of: "car") == ["provider_drop_off", "reservation_start"])

@@ -308,7 +308,7 @@ import Web
     let bench = try await Bench()
     let made = try await bench.book("car", 1, 3)
     let listed = try await bench.command(.get, "/bookings").json["bookings"]?.array
-    #expect(listed == [.object(made.json.object! + [.init("account", "ada")])])
+    #expect(listed == [.object(made.json.object! + [.init("account", "ada"), .init("email", "ada@example.org")])])
   }
 
   @Test func `access is taken back from a booking, or from a device with its logins`() async throws {

@@ -14,6 +14,18 @@ import Web
 @Suite struct VehicleServiceTests {
   private let phone = TestDevice()
 
+  @Test func `a vehicle is named in any case, if it is the only one`() async throws {
+    let bench = try await Bench()
+    bench.issuer.have("Car")
+    let (car, van) = (try await bench.id(of: "car"), try await bench.id(of: "van"))
+    for name in ["VAN", van.uppercased()] { #expect(try await bench.id(of: name) == van) }
+    #expect(try await bench.id(of: "CAR") == car)
+    _ = try await bench.service.addVehicle("Car")
+    #expect(try await bench.id(of: "car") == car)
+    #expect(try await bench.id(of: "Car") != car)
+    await #expect(throws: FleetRefusal.noSuchVehicle) { try await bench.id(of: "CAR") }
+  }
+
   @Test func `the broker's lists follow the vehicles, if it has some`() async throws {
     let bench = try await Bench()
     await bench.service.agreeOnVehicles()

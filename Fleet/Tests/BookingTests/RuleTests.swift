@@ -220,6 +220,13 @@ private func refusal(_ work: () throws(FleetRefusal) -> Void) -> FleetRefusal? {
 @Suite struct InvitationTests {
   private let invitation = Invitation(to: "car", now: now)
 
+  @Test func `a code is meant without its hyphens, too`() {
+    for typed in ["26ZN-29DK-WVPY", "26zn29dkwvpy", "26ZN 29DK wvpy", "-26ZN29DK--WVPY"] {
+      #expect(Invitation.code(meantBy: typed) == "26ZN-29DK-WVPY", "\(typed)")
+    }
+    for other in ["", "26ZN-29DK-WVP", "26ZN-29DK-WVPYX"] { #expect(Invitation.code(meantBy: other) == other) }
+  }
+
   @Test func `a code lasts for a day`() {
     #expect(invitation.expires == now + 86_400)
   }

@@ -42,8 +42,11 @@ extension FleetService {
       return Response(
         json: [
           "bookings": .array(
-            try await openBookings().map { booking in
-              .object((BookingForm(booking, at: now).json.object ?? []) + [.init("account", .string(booking.account))])
+            try await openBookings().map { booking, email in
+              .object(
+                (BookingForm(booking, at: now).json.object ?? []) + [
+                  .init("account", .string(booking.account)), .init("email", email.map(JSON.string) ?? .null),
+                ])
             })
         ])
     }
@@ -51,9 +54,11 @@ extension FleetService {
       let body = try await Body(of: request, members: ["booking", "device"])
       if let id = try body.optionalString("booking") {
         guard body["device"] == nil else { throw Problem.malformed("name a booking or a device, not both") }
-        return Response(json: ["tokens": .integer(Int64(try await revoke(.booking(id.lowercased()))))])
+        return Response(json: ["tokens": .integer(Int64(try await revoke(.booking(bookingMeant(by: id)))))])
       }
-      guard let device = Thumbprint(try body.string("device")) else {
+      // People read it in groups.
+      let typed = try body.string("device").filter { $0 != " " }
+      guard let device = Thumbprint(typed) else {
         throw Problem.malformed("device is a key's thumbprint: 43 characters of base64url")
       }
       let tokens = try await revoke(.device(device))

@@ -14,6 +14,25 @@ enum BookingTable {
     try transaction.run("\(select) WHERE booking.id = ?", [.text(id)]).first.map(FleetBooking.init)
   }
 
+  /// The ids of bookings that begin so, two at most.
+  ///
+  /// - Parameter begin: digits of a UUID.
+  static func ids(beginning begin: String, in transaction: borrowing Transaction) throws(StoreError) -> [String] {
+    try transaction.run("SELECT id FROM booking WHERE id LIKE ? LIMIT 2", [.text("\(begin)%")]).map { $0.text("id") }
+  }
+
+  /// The addresses of the accounts that have open bookings, by their ids.
+  static func emails(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) -> [String: String] {
+    var emails: [String: String] = [:]
+    for row in try transaction.run(
+      """
+      SELECT account.id AS id, account.email AS email FROM account WHERE account.id IN
+        (SELECT account FROM booking WHERE state IN ('booked', 'active') AND ends > ?)
+      """, [.integer(now)]
+    ) { emails[row.text("id")] = row.optionalText("email") }
+    return emails
+  }
+
   /// An account's newest 200, which include all that are not over.
   static func newest(of account: String, in transaction: borrowing Transaction) throws(StoreError) -> [FleetBooking] {
     try transaction.run(

@@ -22,11 +22,14 @@ enum VehicleTable {
     try transaction.run("SELECT \(columns) FROM vehicle WHERE id = ?", [.text(id)]).first.map(FleetVehicle.init)
   }
 
-  /// The vehicle of that name or id; nil also for a removed one.
+  /// The vehicle of that name or id, or else the only one whose name is meant; nil also for a removed one.
   static func find(named name: String, in transaction: borrowing Transaction) throws(StoreError) -> FleetVehicle? {
-    try transaction.run(
-      "SELECT \(columns) FROM vehicle WHERE (name = ? OR id = ?) AND service <> 'removed'", [.text(name), .text(name)]
-    ).first.map(FleetVehicle.init)
+    let exact = try transaction.run(
+      "SELECT \(columns) FROM vehicle WHERE (name = ? OR id = ?) AND service <> 'removed'",
+      [.text(name), .text(name.lowercased())])
+    if let row = exact.first { return FleetVehicle(row) }
+    let meant = try all(in: transaction).filter { Vehicle.isMeant($0.name, by: name) }
+    return meant.count == 1 ? meant[0] : nil
   }
 
   /// Whether a vehicle has that name. A removed one has another.
