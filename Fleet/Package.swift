@@ -96,7 +96,8 @@ let package = Package(
     .executableTarget(
       name: "stepfleet",
       dependencies: [
-        "API", "Booking", "Login", "Web", "Store", "CMalloc", stepProtocol, geography, operating, terminal, crypto, hummingbird,
+        "API", "Booking", "Login", "Web", "Store", "CMalloc", stepProtocol, geography, operating, terminal, crypto,
+        hummingbird,
         hummingbirdCore,
         tls, nio, lifecycle,
         logging,

@@ -273,7 +273,8 @@ struct Revoke: ParsableCommand {
     let tokens = "\(count(answer, "tokens", "token")) revoked"
     print(
       device == nil
-        ? tokens : "\(tokens), \(count(answer, "logins", "login")) ended; the device gets no access any more with this key")
+        ? tokens
+        : "\(tokens), \(count(answer, "logins", "login")) ended; the device gets no access any more with this key")
   }
 }
 
