@@ -35,8 +35,9 @@ while (($# > 0)); do
   --dbus) bus=1 ;;
   --virtual-time)
     kernel+=(time-travel)
-    # It never waits, and what runs beside it may have to keep time.
-    niceness=10
+    # What runs beside it may have to keep time. With less than an equal share of a busy machine, it would stand still for
+    # longer than the 200 ms after which stepd ends a motion.
+    niceness=0
     ;;
   --)
     shift

@@ -51,7 +51,9 @@ def rider(server):
 
 def test_the_document_describes_every_route_and_no_other():
     sources = Path(__file__).parents[2] / "Sources"
-    files = [file.read_text() for file in sources.rglob("*.swift") if file.name != "AdminRoutes.swift"]
+    # Riders reach neither the operator's routes nor RabbitMQ's.
+    others = ("AdminRoutes.swift", "BrokerRoutes.swift")
+    files = [file.read_text() for file in sources.rglob("*.swift") if file.name not in others]
     routes = set()
     for text in files:
         text = text.partition("func addAdminRoutes")[0]
