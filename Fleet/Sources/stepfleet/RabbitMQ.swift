@@ -4,7 +4,7 @@ import Foundation
 import Operator
 import StepProtocol
 
-struct RabbitMQ: AsyncParsableCommand {
+struct RabbitMQ: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rabbitmq", abstract: "Makes RabbitMQ the vehicles' broker: writes its configuration.",
     usage: "stepfleet rabbitmq [<options>] <dir>",
