@@ -15,7 +15,6 @@ A line after a command that has no prompt must be in what the command prints. Wh
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -153,11 +152,25 @@ class Chroot:
             options += ",userxattr"
         mount("-t", "overlay", "overlay", "-o", options, self._root)
         mount("-t", "proc", "proc", self._root / "proc")
-        mount("--rbind", "/dev", self._root / "dev")
-        mount("--make-rslave", self._root / "dev")
+        self._makes_devices()
         self._layers = layers
         self._log = open(work / "services", "wb")
         self._started: list[subprocess.Popen] = []
+
+    def _makes_devices(self):
+        """Devices of its own: this machine's could be removed with the root. In a namespace of users none can be made."""
+        devices = self._root / "dev"
+        mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", devices)
+        for name in ("null", "zero", "full", "random", "urandom", "tty"):
+            (devices / name).touch()
+            mount("--bind", f"/dev/{name}", devices / name)
+        for name in ("pts", "shm"):
+            (devices / name).mkdir()
+        mount("-t", "devpts", "-o", "newinstance,ptmxmode=0666", "devpts", devices / "pts")
+        mount("-t", "tmpfs", "tmpfs", devices / "shm")
+        (devices / "ptmx").symlink_to("pts/ptmx")
+        for name, number in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
+            (devices / name).symlink_to(f"/proc/self/fd{number}")
 
     def said(self) -> str:
         return Path(self._log.name).read_text(errors="replace")
@@ -177,7 +190,8 @@ class Chroot:
             process.wait()
         self._log.close()
         for place in (self._root / "dev", self._root / "proc", self._root, self._layers):
-            subprocess.run(["umount", "--recursive", "--lazy", place], capture_output=True)
+            # The whole tree at once: a namespace of users may not take away single mounts that it did not make.
+            subprocess.run(["umount", "--lazy", place], check=True)
 
 
 def mount(*arguments):
@@ -268,7 +282,8 @@ def main():
     try:
         count = check(root.resolve(), work, is_to_boot=not options)
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        # Should something be mounted there still, it is left alone.
+        subprocess.run(["rm", "-rf", "--one-file-system", work])
     print(f"{count} commands of the page were tried")
 
 
