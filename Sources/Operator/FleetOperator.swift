@@ -204,7 +204,7 @@ public struct FleetOperator: Sendable {
       place.asOperator(Broker(host: broker.host.description, port: port ?? broker.port, tls: nil)))
   }
 
-  /// What the configuration of another broker than mosquitto says of this operator.
+  /// What a configuration for RabbitMQ has to know about this operator.
   public struct BrokerFiles: Sendable {
     /// The address to listen at; nil for all of this computer.
     public let address: String?

@@ -158,7 +158,10 @@ class Chroot:
         self._started: list[subprocess.Popen] = []
 
     def _makes_devices(self):
-        """Devices of its own: this machine's could be removed with the root. In a namespace of users none can be made."""
+        """Its own /dev. With this machine's mounted there, deleting the root could delete this machine's devices.
+
+        A namespace of users cannot make devices, so single ones are mounted.
+        """
         devices = self._root / "dev"
         mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", devices)
         for name in ("null", "zero", "full", "random", "urandom", "tty"):
@@ -191,7 +194,7 @@ class Chroot:
         self._log.close()
         for place in (self._root / "dev", self._root / "proc", self._root, self._layers):
             # The whole tree at once: a namespace of users may not take away single mounts that it did not make.
-            subprocess.run(["umount", "--lazy", place], check=True)
+            subprocess.run(["umount", "--lazy", place])
 
 
 def mount(*arguments):
@@ -282,8 +285,8 @@ def main():
     try:
         count = check(root.resolve(), work, is_to_boot=not options)
     finally:
-        # Should something be mounted there still, it is left alone.
-        subprocess.run(["rm", "-rf", "--one-file-system", work])
+        # Should something be mounted there still, it is left alone, and said.
+        subprocess.run(["rm", "-rf", "--one-file-system", work], check=True)
     print(f"{count} commands of the page were tried")
 
 

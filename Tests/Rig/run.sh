@@ -35,8 +35,8 @@ while (($# > 0)); do
   --dbus) bus=1 ;;
   --virtual-time)
     kernel+=(time-travel)
-    # What runs beside it may have to keep time. With less than an equal share of a busy machine, it would stand still for
-    # longer than the 200 ms after which stepd ends a motion.
+    # Other programs beside it may have to keep time, so it gets no precedence. It must not get less than an equal share
+    # either: on a busy machine it would then stand still for longer than 200 ms, and stepd would end a motion.
     niceness=0
     ;;
   --)

@@ -51,7 +51,7 @@ class TagMaker:
     def provisions(self, *arguments, step="left", vehicle=None) -> Ended:
         file = (vehicle or self.vehicle).folder / "vehicle.toml"
         given = ("--step", step, "--vehicle", file, "--nfc", self.chip.connection)
-        for _ in range(5):
+        for _ in range(2):
             ended = self.vehicle.stepctl("provision", "tag", "--sdm", *given, *arguments)
             # On a busy machine the chip may be later than libnfc waits. The tag has seen nothing then.
             if ended.status != 69 or "no reader answers" not in ended.stderr:

@@ -85,11 +85,13 @@ extension FleetService {
     }
   }
 
-  /// The booking that an operator means by an id, or by its begin, as riders see it.
+  /// The booking that an operator means by an id, or by its begin: eight digits or more, as riders see them.
   func bookingMeant(by text: String) async throws -> String {
     let begin = text.lowercased()
     // No other character has a meaning in a pattern.
-    guard begin.utf8.count >= 4, begin.allSatisfy({ $0 == "-" || $0.isASCII && $0.isHexDigit }) else { return begin }
+    guard (8..<36).contains(begin.utf8.count), begin.allSatisfy({ $0 == "-" || $0.isASCII && $0.isHexDigit }) else {
+      return begin
+    }
     let found = try await store.read { try BookingTable.ids(beginning: begin, in: $0) }
     guard found.count < 2 else { throw FleetRefusal.severalBookings(begin) }
     return found.first ?? begin

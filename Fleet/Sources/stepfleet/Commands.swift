@@ -122,7 +122,11 @@ struct VehicleGroup: AsyncParsableCommand {
           throw ServerError.usage("that is not its name; nothing was changed")
         }
       }
-      try change(server, vehicle, "removed")
+      // Without a question, another vehicle's name that is nearly that one is not meant.
+      guard !yes || vehicle == found["name"]?.string || vehicle == found["id"]?.string else {
+        throw ServerError.usage("-y takes the whole name or id: \(found["name"]?.string ?? "") is not \(vehicle)")
+      }
+      try change(server, found["id"]?.string ?? vehicle, "removed")
     }
   }
 
@@ -230,7 +234,7 @@ struct BookingGroup: AsyncParsableCommand {
 
     func run() throws {
       let answer = try server.ask("POST", "/revoke", ["booking": .string(booking)])
-      print("\(booking): cancelled; \(count(answer, "tokens", "token")) revoked")
+      print("\(answer["booking"]?.string ?? booking): cancelled; \(count(answer, "tokens", "token")) revoked")
     }
   }
 }

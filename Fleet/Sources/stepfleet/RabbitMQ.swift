@@ -16,19 +16,26 @@ struct RabbitMQ: ParsableCommand {
   @Argument(help: "The server's folder.")
   var dir: String
 
-  @Option(help: ArgumentHelp("The TCP port of this computer at which RabbitMQ asks the server.", valueName: "port"))
-  var port = 8884
+  @Option(
+    help: ArgumentHelp(
+      "The TCP port of this computer at which RabbitMQ asks the server (default: as before, or 8884).",
+      valueName: "port"))
+  var port: Int?
 
   @Option(
     help: ArgumentHelp(
-      "Where the server reaches each node of a cluster, at the broker's host: ports, as 8893,8894.", valueName: "ports")
+      "Where the server reaches each node of a cluster, at the broker's host: ports, as 8893,8894; or none.",
+      valueName: "ports")
   )
   var nodes: String?
 
   func run() throws {
     let folder = ServerFolder(dir)
     var settings = try folder.settings()
-    let ports = nodes?.split(separator: ",", omittingEmptySubsequences: false).map { Int($0) ?? 0 } ?? []
+    let port = port ?? settings.rabbitMQ?.port ?? 8884
+    let typed =
+      nodes == "none" ? [] : nodes?.split(separator: ",", omittingEmptySubsequences: false).map { Int($0) ?? 0 }
+    let ports = typed ?? settings.rabbitMQ?.nodes ?? []
     guard ([port] + ports).allSatisfy(ServerFolder.ports.contains) else {
       throw ServerError.usage("a port is 1 to 65535")
     }
@@ -42,7 +49,7 @@ struct RabbitMQ: ParsableCommand {
     let path = folder.path(RabbitMQConfiguration.folder)
     print(
       """
-      \(path): the configuration of RabbitMQ, 3.10 or later
+      \(path): the configuration of RabbitMQ, 3.10 or later\(ports.isEmpty ? "" : ", with \(ports.count) nodes")
       Next: start the server again, and RabbitMQ in mosquitto's place, with
         RABBITMQ_CONFIG_FILE=\(path)/rabbitmq.conf
         RABBITMQ_ADVANCED_CONFIG_FILE=\(path)/advanced.config
@@ -57,6 +64,11 @@ extension ServerFolder.Settings.RabbitMQ {
     let path = URL(filePath: folder.path(RabbitMQConfiguration.folder)).resolvingSymlinksInPath().path
     let configuration = RabbitMQConfiguration(folder: path, port: port, owner: try folder.place.brokerFiles())
     try ServerFolder.makeFolder(path, mode: 0o755)
+    let own = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    guard own >= 0 else { throw ServerError.file(path, String(cString: strerror(errno))) }
+    defer { close(own) }
+    try ServerFolder.giveAway(own, path)
+    guard fchmod(own, 0o755) == 0 else { throw ServerError.file(path, String(cString: strerror(errno))) }
     for (name, text) in configuration.files {
       try ServerFolder.replace("\(path)/\(name)", Array(text.utf8), mode: 0o644)
     }
@@ -149,6 +161,8 @@ private struct RabbitMQConfiguration {
         {certfile, \(quoted(owner.certificate))},
         {keyfile, \(quoted(owner.key))},
         {verify, verify_peer},
+        %% A session that is resumed would not be looked up in the lists.
+        {reuse_sessions, false},
         {fail_if_no_peer_cert, true},
         {versions, ['tlsv1.3', 'tlsv1.2']},
         {crl_check, peer},

@@ -64,8 +64,9 @@ struct Serve: AsyncParsableCommand {
         "--rabbitmq-port is for a server whose broker is RabbitMQ: type `stepfleet rabbitmq` first")
     }
     let rabbitmqPort = settings.rabbitMQ.map { self.rabbitmqPort ?? $0.port }
-    if rabbitmqPort != nil, rabbitmqPort == metricsPort {
-      throw ServerError.usage("--metrics-port and --rabbitmq-port are one port")
+    let ports = [port, metricsPort, rabbitmqPort].compactMap(\.self)
+    guard Set(ports).count == ports.count else {
+      throw ServerError.usage("--port, --metrics-port and --rabbitmq-port have to differ: \(ports)")
     }
     if let rabbitmqPort { try Self.checkOwnPort(rabbitmqPort, choice: "--rabbitmq-port") }
     let asked = settings.rabbitMQ == nil ? 0 : 512

@@ -119,21 +119,38 @@ struct ServerFolder: Sendable {
     guard mkdir(path, mode) == 0 || errno == EEXIST else { throw .file(path, String(cString: strerror(errno))) }
   }
 
-  /// Creates a file, or replaces one, which keeps its owner.
+  /// Creates a file, or replaces one. If root does it, the file belongs to the owner of its folder, as a service's does.
   static func replace(_ path: String, _ bytes: [UInt8], mode: mode_t) throws(ServerError) {
     let new = "\(path).new"
     unlink(new)
-    try write(new, bytes, mode: mode)
-    var old = stat()
-    if stat(path, &old) == 0, geteuid() == 0 { chown(new, old.st_uid, old.st_gid) }
+    try write(new, bytes, mode: mode, ofFolder: true)
     guard rename(new, path) == 0 else { throw .file(path, String(cString: strerror(errno))) }
   }
 
+  /// Gives what root has made in a folder to the folder's owner.
+  static func giveAway(_ file: Int32, _ path: String) throws(ServerError) {
+    guard geteuid() == 0 else { return }
+    var folder = stat()
+    let parent = (path as NSString).deletingLastPathComponent
+    guard stat(parent.isEmpty ? "." : parent, &folder) == 0, fchown(file, folder.st_uid, folder.st_gid) == 0 else {
+      throw .file(path, String(cString: strerror(errno)))
+    }
+  }
+
   /// Creates a new file, and syncs it to the medium.
-  static func write(_ path: String, _ bytes: [UInt8], mode: mode_t) throws(ServerError) {
+  ///
+  /// - Parameter ofFolder: whether root gives it to the owner of its folder.
+  static func write(
+    _ path: String, _ bytes: [UInt8], mode: mode_t, ofFolder: Bool = false
+  ) throws(ServerError) {
     let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
     guard file >= 0 else { throw .file(path, String(cString: strerror(errno))) }
     defer { close(file) }
+    if ofFolder {
+      try giveAway(file, path)
+      // Whatever root's umask is: the broker's user has to read it.
+      guard fchmod(file, mode) == 0 else { throw .file(path, String(cString: strerror(errno))) }
+    }
     var rest = bytes[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Foundation.write(file, $0.baseAddress, $0.count) }

@@ -142,7 +142,7 @@ package final class FolderIssuer: AccessIssuer {
 }
 
 extension FolderIssuer: NoticeIssuer {
-  private static let dotted = "its topics have a dot, which RabbitMQ takes for a slash"
+  private static let dotted = "its topic has a dot, which RabbitMQ cannot tell from a slash"
 
   package func connect() throws -> any NoticeLine {
     guard case .rabbitMQ(let nodes) = broker else { return FolderLine(try place.connect()) }

@@ -4,9 +4,9 @@ import Synchronization
 
 /// Connections to all nodes of a broker, as one.
 ///
-/// RabbitMQ's nodes let messages through to one another's clients, but each node keeps its own retained messages. So a
-/// notice goes to every node that can be reached. A node that comes back has missed some: this connection ends then,
-/// and `isIncomplete` says that the next one has to send everything anew.
+/// A message that is published at one of RabbitMQ's nodes reaches the clients of all nodes, but each node keeps its own
+/// retained messages. So a notice goes to every node that can be reached. A node that comes back has missed some: this
+/// connection ends then, and `isIncomplete` says that the next one has to send everything anew.
 ///
 /// That is for a single node, too: RabbitMQ acknowledges a notice, and returns it, before it is on the disk. So a node
 /// that is killed may lose what it has acknowledged in the last two seconds.
@@ -122,8 +122,13 @@ final class NodeLines: NoticeLine {
     try await withThrowingTaskGroup(of: (Int, [NoticeConnection.Event], Bool).self) { group in
       for (index, line) in lines {
         group.addTask {
-          let (events, isWoken) = try await line.wait(for: duration)
-          return (index, events, isWoken)
+          do {
+            let (events, isWoken) = try await line.wait(for: duration)
+            return (index, events, isWoken)
+          } catch {
+            // The others go on.
+            return (index, [.ended(error)], false)
+          }
         }
       }
       guard let (first, events, isWoken) = try await group.next() else {

@@ -52,7 +52,7 @@ package protocol NoticeLine: Sendable {
   func close()
 }
 
-/// Sends the notices that the database says are wanted, by one connection to the broker. Every server of the database
+/// Sends the notices that the database says are wanted, by one connection to the broker, or to each of its nodes. Every server of the database
 /// has one.
 ///
 /// Notices wait for nothing but their own vehicle: one that the broker does not take, because it does not know the
@@ -224,7 +224,7 @@ package final class NoticePublisher: Sendable {
       case .connected:
         session.isConnected = true
         if session.needsAll {
-          try await store.write { [clock] in try NoticeTable.wantAll(at: clock(), andOfRemoved: true, in: $0) }
+          try await store.write { [clock] in try NoticeTable.wantAll(at: clock(), in: $0) }
         }
         session.needsAll = false
       case .acknowledged:

@@ -54,7 +54,9 @@ extension FleetService {
       let body = try await Body(of: request, members: ["booking", "device"])
       if let id = try body.optionalString("booking") {
         guard body["device"] == nil else { throw Problem.malformed("name a booking or a device, not both") }
-        return Response(json: ["tokens": .integer(Int64(try await revoke(.booking(bookingMeant(by: id)))))])
+        let booking = try await bookingMeant(by: id)
+        return Response(
+          json: ["booking": .string(booking), "tokens": .integer(Int64(try await revoke(.booking(booking))))])
       }
       // People read it in groups.
       let typed = try body.string("device").filter { $0 != " " }

@@ -24,17 +24,14 @@ enum NoticeTable {
     try announce(in: transaction)
   }
 
-  /// Wants a notice for every vehicle of the fleet. Those that revoke something go first.
-  ///
-  /// - Parameter andOfRemoved: also for removed vehicles that the operator has not forgotten.
-  static func wantAll(
-    at now: Int64, andOfRemoved: Bool = false, in transaction: borrowing Transaction
-  ) throws(StoreError) {
-    let removed = andOfRemoved ? "OR EXISTS (SELECT 1 FROM notice WHERE notice.vehicle = vehicle.id)" : ""
+  /// Wants a notice for every vehicle of the fleet, and for removed ones that the operator has not forgotten. Those that
+  /// revoke something go first.
+  static func wantAll(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) {
     try transaction.run(
       """
       INSERT INTO notice (vehicle, number, wish, since, urgent, lease)
-      SELECT id, 0, 1, CAST(? AS BIGINT), 0, 0 FROM vehicle WHERE service <> 'removed' \(removed) ORDER BY id \(again)
+      SELECT id, 0, 1, CAST(? AS BIGINT), 0, 0 FROM vehicle
+      WHERE service <> 'removed' OR EXISTS (SELECT 1 FROM notice WHERE notice.vehicle = vehicle.id) ORDER BY id \(again)
       """, [.integer(now)])
     try announce(in: transaction)
   }
