@@ -119,7 +119,7 @@ struct ServerFolder: Sendable {
     guard mkdir(path, mode) == 0 || errno == EEXIST else { throw .file(path, String(cString: strerror(errno))) }
   }
 
-  /// Creates a file, or replaces one. If root does it, the file belongs to the owner of its folder, as a service's does.
+  /// Creates a file, or replaces one. What root writes belongs to the owner of its folder, as a service's files do.
   static func replace(_ path: String, _ bytes: [UInt8], mode: mode_t) throws(ServerError) {
     let new = "\(path).new"
     unlink(new)

@@ -52,8 +52,8 @@ package protocol NoticeLine: Sendable {
   func close()
 }
 
-/// Sends the notices that the database says are wanted, by one connection to the broker, or to each of its nodes. Every server of the database
-/// has one.
+/// Sends the notices that the database says are wanted, by one connection to the broker, or to each of its nodes. Every
+/// server of the database has one.
 ///
 /// Notices wait for nothing but their own vehicle: one that the broker does not take, because it does not know the
 /// vehicle, is tried again later, and meanwhile others are sent.

@@ -24,8 +24,8 @@ enum NoticeTable {
     try announce(in: transaction)
   }
 
-  /// Wants a notice for every vehicle of the fleet, and for removed ones that the operator has not forgotten. Those that
-  /// revoke something go first.
+  /// Wants a notice for every vehicle of the fleet, and for removed ones that the operator has not forgotten. Those
+  /// that revoke something go first.
   static func wantAll(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) {
     try transaction.run(
       """
