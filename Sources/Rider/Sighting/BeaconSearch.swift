@@ -49,17 +49,16 @@ package struct BeaconSearch: StepSearch {
   }
 
   /// Listens until the time is up, and reports each decision.
-  package func find(until interruption: Interruption, tell: (SearchEvent) -> Void) throws -> Finding {
+  package func find(until interruption: Interruption, tell: @escaping (SearchEvent) -> Void) throws -> Finding {
     var last = Location(of: vehicle.steps, at: 0)
-    try withoutActuallyEscaping(tell) { tell in
-      try follow(interruption, tell: { tell(.note($0)) }) { location, delay in
-        // A suspended program decides late: the decision then shows where the rider was before.
-        let isLate = !radio.isCapture && delay > Self.mostDelay
-        last = isLate ? Location(of: vehicle.steps, at: location.time) : location
-        tell(.decided(last, Sighting(last, made: .now)))
-        // A capture is replayed without waits, so nothing else notices an interruption.
-        return !interruption.isPending
-      }
+    func note(_ text: String) { tell(.note(text)) }
+    try follow(interruption, tell: note) { location, delay in
+      // A suspended program decides late: the decision then shows where the rider was before.
+      let isLate = !radio.isCapture && delay > Self.mostDelay
+      last = isLate ? Location(of: vehicle.steps, at: location.time) : location
+      tell(.decided(last, Sighting(last, made: .now)))
+      // A capture is replayed without waits, so nothing else notices an interruption.
+      return !interruption.isPending
     }
     return .undecided(last, radio)
   }

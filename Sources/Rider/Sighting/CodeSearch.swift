@@ -23,7 +23,7 @@ package struct CodeSearch: StepSearch {
     self.trace = trace
   }
 
-  package func find(until interruption: Interruption, tell: (SearchEvent) -> Void) throws -> Finding {
+  package func find(until interruption: Interruption, tell: @escaping (SearchEvent) -> Void) throws -> Finding {
     let source = try CodeSource.open(source)
     var reader = try CodeReader(source, patience: patience, interruption: interruption)
     var sighting: Sighting?

@@ -16,7 +16,7 @@ package protocol StepSearch: Sendable {
   ///
   /// - Parameter tell: gets the events meanwhile, on the search's thread.
   /// - Throws: `Failure`: `SightingError` if nothing was found, or the device's error.
-  func find(until interruption: Interruption, tell: (SearchEvent) -> Void) throws -> Finding
+  func find(until interruption: Interruption, tell: @escaping (SearchEvent) -> Void) throws -> Finding
 }
 
 /// Gets what a device sends and hears, line by line, for troubleshooting. It is called on the search's thread.

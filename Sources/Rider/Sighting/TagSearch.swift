@@ -25,7 +25,7 @@ package struct TagSearch: StepSearch {
     self.trace = trace
   }
 
-  package func find(until interruption: Interruption, tell: (SearchEvent) -> Void) throws -> Finding {
+  package func find(until interruption: Interruption, tell: @escaping (SearchEvent) -> Void) throws -> Finding {
     let reader = try NFCReader(reader, interruption: interruption)
     defer { reader.close() }
     let contents: TagContents
