@@ -151,7 +151,7 @@ lint: ## check how sources, scripts and manual pages are written
 	@echo '# Nothing names concurrency, which CNoTasks keeps out of the programs.'
 	! git grep --untracked -nE '^[^/"]*\<(ContinuousClock|SuspendingClock|async|Task)\>' -- 'Sources/*.swift'
 	! git grep --untracked -nE '\.(replacing|firstRange|ranges)\(|Regex' -- 'Sources/*.swift'
-	@echo '# It puts the length of its file'"'"'s absolute path into the program, so that another folder makes another program.'
+	@echo '# It puts the length of an absolute path into the program: another folder would make another program.'
 	! git grep --untracked -n withoutActuallyEscaping -- 'Sources/*.swift' 'Fleet/Sources/*.swift'
 	@echo '# ProgramArguments has the arguments even where the runtime does not find them.'
 	! git grep --untracked -nE '^[^/]*\<CommandLine\.' -- 'Sources/*.swift' 'Fleet/Sources/*.swift'
