@@ -12,6 +12,7 @@ if [[ ${programs[*]} == all ]]; then
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+commit=$(git rev-parse HEAD)
 folders=("$work/one" "$work/another/folder/two")
 
 # build FOLDER NAME=VALUE...: a clone of this commit, built with another environment.
@@ -19,7 +20,7 @@ build() {
   local folder=$1
   shift
   git clone --quiet --shared --no-checkout . "$folder"
-  git -C "$folder" checkout --quiet --detach "$(git rev-parse HEAD)"
+  git -C "$folder" checkout --quiet --detach "$commit"
   env "$@" make -C "$folder" PROGRAMS="${programs[*]}" >&2
   if ((${#programs[@]} == 6)); then env "$@" make -C "$folder" deb >&2; fi
 }
