@@ -172,9 +172,11 @@ fleet: ## build the fleet's server: Fleet/.build/release/stepfleet (15 minutes o
 	Tests/prepare.sh fleet
 	. Packaging/stamp.sh && swift build --package-path Fleet -c release --static-swift-stdlib --disable-local-rpath \
 	  --product stepfleet $(pathless) -Xswiftc -use-ld=lld -Xlinker --no-export-dynamic -Xlinker -s
+	Fleet/Sources/MosquittoPlugin/build.sh Fleet/.build/release/mosquitto_stepfleet.so
 
 install-fleet: ## install the fleet's server that was built: PREFIX, DESTDIR
 	install -D -t $(bindir) $(FLEET_BIN)/stepfleet
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/stepfleet $(FLEET_BIN)/mosquitto_stepfleet.so
 	mkdir -p $(share)/bash-completion/completions $(share)/zsh/site-functions $(share)/fish/vendor_completions.d
 	$(RUN) $(FLEET_BIN)/stepfleet --generate-completion-script bash >$(share)/bash-completion/completions/stepfleet
 	$(RUN) $(FLEET_BIN)/stepfleet --generate-completion-script zsh >$(share)/zsh/site-functions/_stepfleet
@@ -237,7 +239,7 @@ uninstall: ## remove what was installed
 	for program in stepctl stepd stepfleet; do \
 	  rm -f $(bindir)/$$program $(share)/bash-completion/completions/$$program \
 	    $(share)/zsh/site-functions/_$$program $(share)/fish/vendor_completions.d/$$program.fish; done
-	rm -rf $(libexec) $(share)/stepctl
+	rm -rf $(libexec) $(share)/stepctl $(DESTDIR)$(PREFIX)/lib/stepfleet
 	rm -f $(units)/stepd.service $(units)/stepd-broker.service $(units)/stepfleet.service $(man)/man8/stepfleet.8
 	for page in $(notdir $(pages)); do rm -f $(man)/man$${page##*.}/$$page; done
 

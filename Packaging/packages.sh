@@ -18,6 +18,7 @@ done
 programs=("$bin/stepctl" "$bin/stepctl-operator" "$bin/stepd")
 if [[ -x $fleet/stepfleet ]]; then
   programs+=("$fleet/stepfleet")
+  [[ -e $fleet/mosquitto_stepfleet.so ]] || fail 66 "$fleet lacks mosquitto_stepfleet.so: build it first"
 else
   echo "packages.sh: there is no $fleet/stepfleet, so there will be no package of it" >&2
 fi
@@ -52,6 +53,7 @@ mkdir -p "$result" "$work/stepctl" "$work/programs"
 cp -R debian Makefile man completions schema CHANGELOG.md "$work/stepctl/"
 cp --parents Sources/Programs/stepd/*.service Fleet/Sources/stepfleet/*.service Fleet/man/*.8 "$work/stepctl/"
 cp "$bin"/stepctl{,-operator,-nfc,-qr,-traffic} "$bin/stepd" "${programs[@]:3}" "$work/programs/"
+if ((${#programs[@]} > 3)); then cp "$fleet/mosquitto_stepfleet.so" "$work/programs/"; fi
 {
   cat <<END
 stepctl ($full) $suite; urgency=medium

@@ -37,6 +37,6 @@ for goal in "${goals[@]}"; do
     exec chroot "$root" env -i PATH=/swift/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
       STEPCTL_COMMIT="$STEPCTL_COMMIT" STEPCTL_COMMIT_TIME="$STEPCTL_COMMIT_TIME" make -C /stepctl "$goal"' \
     "$root" "$swift" "$build" "$package" "$goal"
-  for program in "${programs[@]}"; do install "$build/release/$program" "$result/"; done
+  for program in "${programs[@]}" "${others[@]}"; do install "$build/release/$program" "$result/"; done
 done
 ls "$result"

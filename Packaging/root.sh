@@ -14,7 +14,7 @@ if [[ ! -e $root/complete ]]; then
   mapfile -t libraries < <(Tests/prepare.sh libraries)
   if [[ $architecture == "$own" ]]; then
     # Swift's programs take libncurses6, and link with gcc's libraries.
-    tools+=(ca-certificates g++ git libncurses6 pkg-config)
+    tools+=(ca-certificates g++ git libncurses6 mosquitto-dev pkg-config)
   else
     type=$(dpkg-architecture -a "$architecture" -q DEB_HOST_GNU_TYPE 2>/dev/null)
     tools+=("binutils-${type//_/-}" "libc6:$architecture")

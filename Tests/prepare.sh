@@ -39,7 +39,7 @@ deb) packages=(binutils debhelper dpkg-dev lintian) ;;
 debs) packages=(binutils dpkg-dev mmdebstrap qemu-user-static) ;;
 archive) packages=(apt-utils gpg binutils python3 python3-venv xz-utils) ;;
 fleet | test-fleet | bench-fleet)
-  packages+=("${fleet[@]}")
+  packages+=("${fleet[@]}" mosquitto-dev)
   if [[ $1 != fleet ]]; then packages+=(mosquitto mosquitto-clients postgresql python3 python3-venv rabbitmq-server); fi
   if [[ $1 == bench-fleet ]]; then packages+=(curl golang-go golang-github-mattn-go-sqlite3-dev wrk); fi
   ;;

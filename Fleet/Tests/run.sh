@@ -48,6 +48,10 @@ if ! Tests/build.sh --quiet --package-path Fleet --build-tests; then
 fi
 STEPFLEET_BIN_DIR=$(swift build --package-path Fleet --show-bin-path)
 export STEPFLEET_BIN_DIR
+if ! Fleet/Sources/MosquittoPlugin/build.sh "$STEPFLEET_BIN_DIR/mosquitto_stepfleet.so"; then
+  ((failed += 1))
+  finish
+fi
 
 if Fleet/Tests/postgres.sh start "$folder/cluster" >/dev/null; then export STEPFLEET_POSTGRES=$folder/cluster; fi
 

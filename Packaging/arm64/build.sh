@@ -37,3 +37,7 @@ for program in "${programs[@]}"; do
     --disable-local-rpath "${flags[@]}" --product "$program"
   install "$build/aarch64-unknown-linux-gnu/release/$program" "$release"
 done
+for other in "${others[@]}"; do
+  Fleet/Sources/MosquittoPlugin/build.sh "$release/$other" \
+    "$folder/compiler/bin/clang" --target=aarch64-unknown-linux-gnu "--sysroot=$sysroot" -fuse-ld=lld
+done

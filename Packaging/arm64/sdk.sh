@@ -175,7 +175,7 @@ END
 mapfile -t packages < <({
   sed -n 's/^ *library(.*\[\(.*\)\]),$/\1/p' Package.swift
   sed -n 's/.*pkgConfig: "[a-z]*", "\([a-z0-9-]*\)").*/\1/p' Fleet/Package.swift
-  echo "libc6-dev,libgcc-$gcc-dev,libsqlite3-dev,libstdc++-$gcc-dev,libtomlplusplus-dev,libzxing-dev,linux-libc-dev"
+  echo "libc6-dev,libgcc-$gcc-dev,libsqlite3-dev,mosquitto-dev,libstdc++-$gcc-dev,libtomlplusplus-dev,libzxing-dev,linux-libc-dev"
 } | tr -d '" ' | tr ',' '\n' | sort -u)
 
 make_once compiler "$toolchain" compiler

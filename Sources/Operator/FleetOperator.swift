@@ -29,12 +29,15 @@ public struct FleetOperator: Sendable {
   ///
   /// - Parameters:
   ///   - host: a host name or an IP address at which vehicles and riders reach the broker.
+  ///   - plugin: as in `setBrokerPlugin`.
   ///   - now: Unix time, from which the certificates are valid.
-  public static func create(_ path: String, host: String, port: UInt16, now: Int64) throws -> FleetOperator {
+  public static func create(
+    _ path: String, host: String, port: UInt16, plugin: String? = nil, now: Int64
+  ) throws -> FleetOperator {
     guard let host = BrokerHost(host) else {
       throw ConfigurationError(path, "\(host): expected a host name or an IP address")
     }
-    _ = try OperatorPlace(path).initialize(at: BrokerAddress(host: host, port: port), now: now)
+    _ = try OperatorPlace(path).initialize(at: BrokerAddress(host: host, port: port), plugin: plugin, now: now)
     return FleetOperator(path)
   }
 
@@ -135,9 +138,11 @@ public struct FleetOperator: Sendable {
 
   /// Writes mosquitto's list of who may use which topics. mosquitto reads it again on SIGHUP.
   ///
-  /// - Parameter known: vehicles by the names of their folders; those of other folders are read there.
-  public func writeAccessList(knowing known: [String: VehicleTopics]) throws {
-    try place.writeAccessList(knowing: known)
+  /// - Parameters:
+  ///   - known: vehicles by the names of their folders; those of other folders are read there.
+  ///   - others: the names of the folders of those that need not be listed.
+  public func writeAccessList(knowing known: [String: VehicleTopics], without others: Set<String> = []) throws {
+    try place.writeAccessList(knowing: known, without: others)
   }
 
   /// Does nothing if there is no folder of that name, or if it is another vehicle's.
@@ -193,6 +198,17 @@ public struct FleetOperator: Sendable {
     try place.writeRevocationList(now: now)
   }
 
+  // MARK: - The broker
+
+  /// Whether mosquitto asks a plugin what its clients may do. Its list then has only the vehicles whose topics are not
+  /// the usual ones.
+  public func hasBrokerPlugin() throws -> Bool { try place.brokerRecord().plugin != nil }
+
+  /// Writes mosquitto's files again, which it reads when it starts.
+  ///
+  /// - Parameter plugin: the plugin's path on the broker's computer, absolute; nil for a list of all vehicles.
+  public func setBrokerPlugin(_ plugin: String?) throws { try place.setBrokerPlugin(plugin) }
+
   // MARK: - Notices
 
   /// Begins to connect to the vehicles' broker.
@@ -217,7 +233,8 @@ public struct FleetOperator: Sendable {
   /// - Throws: also `ProvisioningError.unusablePath`, for a path that a configuration cannot have.
   public func brokerFiles() throws -> BrokerFiles {
     let broker = try place.broker()
-    let folder = try BrokerConfiguration(folder: place.path, address: broker, owner: 0).folder
+    let record = BrokerRecord(address: broker, plugin: nil)
+    let folder = try BrokerConfiguration(folder: place.path, record, owner: 0).folder
     func path(_ name: String) -> String { "\(folder)/\(name)" }
     return BrokerFiles(
       address: broker.host.loopbackAddress, port: broker.port, authority: path(VehiclePaths.authorityCertificate),

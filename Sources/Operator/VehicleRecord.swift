@@ -1,3 +1,4 @@
+import Certificates
 public import Domain
 import FileFormats
 import MQTT
@@ -22,6 +23,12 @@ public struct VehicleRecord: Sendable, Equatable {
     self.encryptionKey = encryptionKey
     self.signingKey = signingKey
     self.certificate = certificate
+  }
+
+  /// The controller's certificate, as lists of certificates name it; nil if it is damaged.
+  public var certificateNumber: Ledger.IssuedNumber? {
+    guard let certificate = try? Certificate(pem: certificate), let end = try? certificate.end() else { return nil }
+    return Ledger.IssuedNumber(number: certificate.serialNumber, end: end)
   }
 
   /// Reads a vehicle's folder.

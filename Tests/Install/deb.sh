@@ -127,6 +127,11 @@ if [[ " ${names[*]} " == *' stepfleet '* ]]; then
   inside stepfleet vehicle add 'Rolling Chassis' || { cat "$work/fleet" >&2; exit 1; }
   kill "$(pgrep -P "$server")"
   wait "$server" || true
+  # mosquitto finds the package's plugin, and each function that the plugin takes of it.
+  inside chown -R mosquitto: /var/lib/stepfleet/operator/tls/broker.key /var/lib/stepfleet/operator/data
+  inside timeout 5 mosquitto -c /var/lib/stepfleet/operator/mosquitto.conf 2>"$work/broker" || true
+  grep '/usr/lib/stepfleet/mosquitto_stepfleet.so' "$work/broker"
+  grep -q ' running$' "$work/broker"
   # Nothing but a mailer is missing, which the package recommends and this root does not take.
   if inside stepfleet check /var/lib/stepfleet >"$work/checked" 2>&1; then exit 1; fi
   grep -v '^stepfleet: error: 1 thing is wrong$' "$work/checked" | tee "$work/wrong"

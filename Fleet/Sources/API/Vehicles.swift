@@ -65,7 +65,10 @@ extension FleetService {
     }
     known.forget()
     await noteWithdrawn(withdrawn)
-    if service == .removed { await agreeOnVehicles() }
+    if service == .removed {
+      await agreeOnVehicles()
+      await agreeWithLedger()
+    }
     guard restored > 0 else { return }
     logger.notice("access given back", metadata: ["tokens": "\(restored)", "vehicle": "\(vehicle.id)"])
     await agreeWithLedger()
@@ -187,7 +190,7 @@ extension FleetService {
     // Who comes second with the code does not get the certificate.
     try await insert(record, folder: enrolment.id.description, now: now, code: code)
     // A broker with lists lets nobody in who is not there. All else follows.
-    if issuer.writesLists { await agreeOnVehicles() }
+    if issuer.listed.contains(record) { await agreeOnVehicles() }
     logger.notice("vehicle joined", metadata: ["vehicle": "\(enrolment.id)"])
     return (invitation.name, admission)
   }

@@ -47,7 +47,8 @@ struct Init: AsyncParsableCommand {
 
   private func fill(_ folder: ServerFolder) async throws -> ServerFolder.Settings {
     let now = Int64(Date.now.timeIntervalSince1970)
-    let place = try FleetOperator.create(folder.path("operator"), host: host, port: brokerPort, now: now)
+    let place = try FleetOperator.create(
+      folder.path("operator"), host: host, port: brokerPort, plugin: BrokerPlugin.path, now: now)
     try ServerFolder.makeFolder(folder.path("tls"), mode: 0o755)
     try ServerFolder.makeFolder(folder.path("run"), mode: 0o700)
     let (certificate, key) = try place.serverCertificate(for: host, now: now)

@@ -11,6 +11,7 @@ import Logging
 import Login
 import NIOCore
 import NIOSSL
+import Operator
 import ServiceLifecycle
 import Store
 import Synchronization
@@ -78,7 +79,9 @@ struct Serve: AsyncParsableCommand {
     let clock: Clock = { Int64(Date.now.timeIntervalSince1970) }
     let store = try folder.store(settings)
     try await store.migrate(ServerFolder.migrations)
-    let broker = settings.rabbitMQ.map { FleetBroker.rabbitMQ(nodes: $0.nodes.map { UInt16($0) }) } ?? .mosquitto
+    let broker =
+      try settings.rabbitMQ.map { FleetBroker.rabbitMQ(nodes: $0.nodes.map { UInt16($0) }) }
+      ?? .mosquitto(hasPlugin: folder.place.hasBrokerPlugin())
     let issuer = FolderIssuer(folder.place, broker: broker, logger: logger, clock: clock)
     let service = FleetService(store: store, issuer: issuer, logger: logger, limit: settings.bookings, clock: clock)
     do { try await service.checkOperator() } catch let error as OtherOperator {

@@ -11,7 +11,8 @@ struct Stepfleet: ParsableCommand {
     commandName: "stepfleet", abstract: "A fleet's server: riders log in, book a vehicle, and open its steps.",
     version: Program.version,
     subcommands: [
-      Init.self, RabbitMQ.self, Serve.self, VehicleGroup.self, AccountGroup.self, BookingGroup.self, Revoke.self,
+      Init.self, Mosquitto.self, RabbitMQ.self, Serve.self, VehicleGroup.self, AccountGroup.self, BookingGroup.self,
+      Revoke.self,
       KeysGroup.self, Backup.self, Restore.self, Check.self,
     ])
 
@@ -67,6 +68,11 @@ struct Stepfleet: ParsableCommand {
       [
         ("stepfleet revoke --booking 0f3a12bc", "cancel a booking, and take its access back"),
         ("stepfleet revoke --account anna@example.org", "cancel all that somebody has booked"),
+      ]
+    case "stepfleet mosquitto":
+      [
+        ("stepfleet mosquitto /srv/fleet", "with the plugin that is installed here"),
+        ("stepfleet mosquitto /srv/fleet --plugin none", "for a mosquitto without it"),
       ]
     case "stepfleet rabbitmq":
       [("stepfleet rabbitmq /srv/fleet --nodes 8893,8894,8895", "for a cluster of three")]

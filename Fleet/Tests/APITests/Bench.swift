@@ -250,9 +250,9 @@ final class PlayedIssuer: AccessIssuer {
     /// By their folders.
     var vehicles: [String: VehicleRecord] = [:]
     var damaged: Set<String> = []
-    var writesLists = true
+    var listed = ListedVehicles.all
     /// The topics that the broker's lists have, by the folders.
-    var listed: [String: TopicPrefix] = [:]
+    var topics: [String: TopicPrefix] = [:]
     var grants: [Grant] = []
     /// What is in the folder, and how often it was written.
     var ledger = Ledger(tokens: [], withdrawals: [], revokedCertificates: [])
@@ -270,7 +270,7 @@ final class PlayedIssuer: AccessIssuer {
   }
 
   var now: State { state.withLock { $0 } }
-  func writesNoLists() { state.withLock { $0.writesLists = false } }
+  func lists(_ vehicles: ListedVehicles) { state.withLock { $0.listed = vehicles } }
   func fail(_ error: (any Error)?) { state.withLock { $0.error = error } }
   func meanwhile(_ body: @escaping @Sendable () async throws -> Void) { state.withLock { $0.meanwhile = body } }
 
@@ -337,13 +337,13 @@ final class PlayedIssuer: AccessIssuer {
     }
   }
 
-  var writesLists: Bool { now.writesLists }
+  var listed: ListedVehicles { now.listed }
 
-  func writeLists(knowing known: [String: VehicleTopics]) async throws {
+  func writeLists(knowing known: [String: VehicleTopics], without others: Set<String>) async throws {
     try check()
     state.withLock { state in
-      state.listed = state.vehicles.mapValues { $0.topic }.merging(known.mapValues(\.topic)) { $1 }
-        .filter { state.vehicles[$0.key] != nil }
+      state.topics = state.vehicles.mapValues { $0.topic }.merging(known.mapValues(\.topic)) { $1 }
+        .filter { state.vehicles[$0.key] != nil && !others.contains($0.key) }
     }
   }
 

@@ -26,7 +26,8 @@ import Testing
     // Port 1 is nobody's: what is published is refused at once.
     let place = try FleetOperator.create(folder.path + "/operator", host: "localhost", port: 1, now: now)
     issuer = FolderIssuer(
-      place, broker: .mosquitto, logger: Logger(label: "test") { [log] _ in log.handler() }, clock: { [now] in now })
+      place, broker: .mosquitto(hasPlugin: false), logger: Logger(label: "test") { [log] _ in log.handler() },
+      clock: { [now] in now })
   }
 
   private func error(_ work: () async throws -> Void) async -> IssuerError? {
@@ -96,7 +97,7 @@ import Testing
     func content() throws -> String { try String(contentsOfFile: list, encoding: .utf8) }
     func write(_ known: [String: VehicleTopics] = [:]) async throws -> String {
       try "old".write(toFile: list, atomically: true, encoding: .utf8)
-      try await issuer.writeLists(knowing: known)
+      try await issuer.writeLists(knowing: known, without: [])
       return try content()
     }
     let (record, _) = try await joined()
@@ -187,7 +188,7 @@ import Testing
     #expect(Set(before.keys) == ["authority", "broker", "operator"] && before.values.allSatisfy { $0 > now })
     let (_, admission) = try await joined()
     let other = FolderIssuer(
-      FleetOperator(folder.path + "/operator"), broker: .mosquitto, logger: Logger(label: "test"),
+      FleetOperator(folder.path + "/operator"), broker: .mosquitto(hasPlugin: false), logger: Logger(label: "test"),
       clock: { [now] in now })
     #expect(try await other.certificateEnds()["vehicle"] == admission.end)
   }

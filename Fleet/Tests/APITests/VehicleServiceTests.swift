@@ -29,12 +29,22 @@ import Web
   @Test func `the broker's lists follow the vehicles, if it has some`() async throws {
     let bench = try await Bench()
     await bench.service.agreeOnVehicles()
-    #expect(bench.issuer.now.listed.keys.sorted() == ["car", "van"])
-    bench.issuer.writesNoLists()
+    #expect(bench.issuer.now.topics.keys.sorted() == ["car", "van"])
+    bench.issuer.lists(.none)
     bench.issuer.have("bus")
     _ = try await bench.service.addVehicle("bus")
     await bench.service.agreeOnVehicles()
-    #expect(bench.issuer.now.listed.keys.sorted() == ["car", "van"])
+    #expect(bench.issuer.now.topics.keys.sorted() == ["car", "van"])
+    // A broker with a plugin has a list of those alone whose topics are not the usual ones.
+    bench.issuer.lists(.unusual)
+    let usual = UUID.random()
+    bench.issuer.have(PlayedIssuer.record("tram", id: usual, topic: "vehicles/\(usual)"), in: "tram")
+    _ = try await bench.service.addVehicle("tram")
+    await bench.service.agreeOnVehicles()
+    #expect(bench.issuer.now.topics.keys.sorted() == ["bus", "car", "van"])
+    bench.issuer.lists(.all)
+    await bench.service.agreeOnVehicles()
+    #expect(bench.issuer.now.topics.keys.sorted() == ["bus", "car", "tram", "van"])
   }
 
   @Test(arguments: Engine.forRules)
@@ -191,7 +201,7 @@ import Web
       encryptionKey: DecryptionKey().encryptionKey, statementKey: SigningKey().verificationKey,
       certificateRequest: [1])
     _ = try await bench.service.enrol(joins)
-    #expect(bench.issuer.now.listed.keys.sorted() == ["car", "van", joins.id.description].sorted())
+    #expect(bench.issuer.now.topics.keys.sorted() == ["car", "van", joins.id.description].sorted())
     let issuer = PlayedIssuer()
     let other = FleetService(
       store: bench.store, issuer: issuer, logger: Logger(label: "test"), clock: { [bench] in bench.now })
@@ -200,12 +210,12 @@ import Web
     #expect(record == bench.issuer.now.vehicles[joins.id.description])
     #expect(record.topic == joins.topic && record.encryptionKey == joins.encryptionKey)
     #expect(record.signingKey == joins.statementKey && record.vehicle.name == "bus")
-    #expect(issuer.now.listed == bench.issuer.now.listed)
+    #expect(issuer.now.topics == bench.issuer.now.topics)
     // Removed at one, it goes from the other's folder.
     try await bench.service.setService(.removed, of: "bus")
     try await bench.tell()
     try await other.folders.agree()
-    #expect(issuer.now.removed == [joins.id.description] && issuer.now.listed.keys.sorted() == ["car", "van"])
+    #expect(issuer.now.removed == [joins.id.description] && issuer.now.topics.keys.sorted() == ["car", "van"])
   }
 
   @Test(arguments: Engine.forRules)
@@ -245,7 +255,7 @@ import Web
     #expect(try await bench.store.read { try VehicleTable.record(of: id.description, in: $0) } == changed)
     #expect(try await bench.service.named("car").vehicle.steps == changed.vehicle.steps)
     await bench.service.agreeOnVehicles()
-    #expect(bench.issuer.now.listed["car"] == changed.topic)
+    #expect(bench.issuer.now.topics["car"] == changed.topic)
     bench.issuer.have(PlayedIssuer.record("car", id: id, topic: "van"), in: "car")
     #expect(await refusal { _ = try await bench.service.addVehicle("car") } == .topicTaken)
   }

@@ -9,6 +9,8 @@ struct BrokerConfiguration {
   /// The operator's folder, absolute.
   let folder: String
   let address: BrokerAddress
+  /// The path of the plugin that says what clients may do; nil if the list says all.
+  let plugin: String?
   /// The user that mosquitto becomes when root starts it; nil if that is root, or has no name.
   let user: String?
 
@@ -48,18 +50,22 @@ struct BrokerConfiguration {
   /// - Parameters:
   ///   - folder: any path of the operator's folder, which exists.
   ///   - owner: the owner of the broker's private key.
-  init(folder: String, address: BrokerAddress, owner: uid_t) throws {
+  init(folder: String, _ record: BrokerRecord, owner: uid_t) throws {
     guard let resolved = realpath(folder, nil) else { throw SystemError("find", folder) }
     defer { free(resolved) }
-    // mosquitto refuses malformed UTF-8 (MQTT 3.1.1, 1.5.3), and a control character may end the line.
-    guard let absolute = String(validatingCString: resolved),
-      absolute.unicodeScalars.allSatisfy({
-        $0.properties.generalCategory != .control && !$0.properties.isNoncharacterCodePoint
-      })
+    guard let absolute = String(validatingCString: resolved), Self.canName(absolute),
+      record.plugin.map({ $0.hasPrefix("/") && Self.canName($0) }) ?? true
     else { throw ProvisioningError.unusablePath }
     self.folder = absolute
-    self.address = address
+    (address, plugin) = (record.address, record.plugin)
     user = owner == 0 ? nil : getpwuid(owner).map { String(cString: $0.pointee.pw_name) }
+  }
+
+  /// mosquitto refuses malformed UTF-8 (MQTT 3.1.1, 1.5.3), and a control character may end the line.
+  private static func canName(_ path: String) -> Bool {
+    path.unicodeScalars.allSatisfy {
+      $0.properties.generalCategory != .control && !$0.properties.isNoncharacterCodePoint
+    }
   }
 
   var text: String {
@@ -83,7 +89,7 @@ struct BrokerConfiguration {
     # The certificate's common name is the client's user name: "operator", or a role and its vehicle, as "rider:UUID".
     use_identity_as_username true
     allow_anonymous false
-    acl_file \(folder)/\(VehiclePaths.accessList)
+    \(pluginLines)acl_file \(folder)/\(VehiclePaths.accessList)
 
     # A command has at most \(Command.maximumSize) bytes. Its topic and the packet's header need the rest.
     max_packet_size \(Command.maximumSize + 512)
@@ -92,8 +98,7 @@ struct BrokerConfiguration {
     # The operator's notices are kept over a restart, for vehicles that come later.
     persistence true
     persistence_location \(folder)/\(VehiclePaths.data)/
-    autosave_on_changes true
-    autosave_interval 1
+    \(savingLines)
     # Our clients leave no sessions behind. Without these lines mosquitto would keep a thousand messages for each session
     # that another client leaves behind, for ever.
     max_queued_messages 50
@@ -161,6 +166,23 @@ struct BrokerConfiguration {
   private var listener: String {
     if address.host.isLocalName { return "listener \(address.port)\nbind_interface lo" }
     return "listener \(address.port)" + (address.host.loopbackAddress.map { " \($0)" } ?? "")
+  }
+
+  private var pluginLines: String {
+    guard let plugin else { return "" }
+    return """
+      # What a client may do follows from its name and the topic's, for any number of vehicles. The list has those vehicles
+      # that have topics of their own.
+      plugin \(plugin)
+
+      """
+  }
+
+  /// mosquitto writes all of its messages to the disk again, whatever has changed. With the plugin they are many, and the
+  /// server sends all notices anew when it has lost its connection, because the broker may have lost some.
+  private var savingLines: String {
+    plugin == nil
+      ? "autosave_on_changes true\nautosave_interval 1" : "autosave_on_changes false\nautosave_interval 60"
   }
 
   private var userLines: String {

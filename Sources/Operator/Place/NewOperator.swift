@@ -24,8 +24,9 @@ struct NewOperator: ~Copyable {
   ///   - folder: any path of the operator's future folder, which exists: the broker's files have its absolute path.
   ///   - access: what the broker's clients may do.
   ///   - now: Unix time, from which the certificates are valid.
-  init(named name: String, in folder: String, at address: BrokerAddress, _ access: AccessList, now: Int64) throws {
-    let broker = try BrokerConfiguration(folder: folder, address: address, owner: BrokerConfiguration.owner)
+  init(named name: String, in folder: String, at record: BrokerRecord, _ access: AccessList, now: Int64) throws {
+    let address = record.address
+    let broker = try BrokerConfiguration(folder: folder, record, owner: BrokerConfiguration.owner)
     let key = SigningKey()
     let authority = try about(folder) {
       try CertificateAuthority(name: name, at: "\(folder)/\(VehiclePaths.authorityCertificate)", now: now)
@@ -33,7 +34,7 @@ struct NewOperator: ~Copyable {
     let (certificates, end) = try about(folder) { try Self.certificates(by: authority, address.host, now: now) }
     files =
       broker.files(access) + certificates + [
-        NewFile(VehiclePaths.brokerAddress, address.text),
+        NewFile(VehiclePaths.brokerAddress, record.text),
         NewFile(VehiclePaths.tokenKey, key.jwk.text + "\n", isPrivate: true),
         NewFile(VehiclePaths.ledger, Ledger().text, isPrivate: true),
       ]

@@ -10,9 +10,13 @@ import SystemIO
 extension OperatorPlace {
   /// Creates the folder of an operator who has no vehicle yet, completely or not at all.
   ///
-  /// - Parameter now: Unix time, from which the certificates are valid.
+  /// - Parameters:
+  ///   - plugin: as in `BrokerRecord`.
+  ///   - now: Unix time, from which the certificates are valid.
   /// - Returns: the key that signs tokens, and the end of the broker's certificate.
-  package func initialize(at broker: BrokerAddress, now: Int64) throws -> (Thumbprint, certificateEnd: Int64) {
+  package func initialize(
+    at broker: BrokerAddress, plugin: String? = nil, now: Int64
+  ) throws -> (Thumbprint, certificateEnd: Int64) {
     if Files.exists(path) {
       guard Files.isFolder(path), try Files.names(in: path).isEmpty else { throw LedgerError.inTheWay(path) }
     }
@@ -21,7 +25,8 @@ extension OperatorPlace {
     let staging = "\(Files.parent(of: path))/.\(Files.name(of: path)).new"
     guard !Files.exists(staging) else { throw LedgerError.interrupted(staging) }
     try Files.createFolder(path, mode: 0o755)
-    let new = try NewOperator(named: "several vehicles", in: path, at: broker, AccessList([]), now: now)
+    let record = BrokerRecord(address: broker, plugin: plugin)
+    let new = try NewOperator(named: "several vehicles", in: path, at: record, AccessList([]), now: now)
     let folder = try StagingFolder(staging)
     for part in NewOperator.folders { try folder.createFolder(part.name, mode: part.mode) }
     try folder.createFolder(VehiclePaths.vehicles, mode: 0o755)
@@ -33,14 +38,26 @@ extension OperatorPlace {
     return (new.admitter.keys[0].thumbprint, new.brokerEnd)
   }
 
-  package func broker() throws -> BrokerAddress {
+  package func broker() throws -> BrokerAddress { try brokerRecord().address }
+
+  func brokerRecord() throws -> BrokerRecord {
     let file = path(VehiclePaths.brokerAddress)
     guard Files.exists(file) else {
       try checkPresent()
       throw LedgerError.missing(file)
     }
-    guard let address = BrokerAddress(parsing: try Files.readRegular(file)) else { throw LedgerError.damaged(file) }
-    return address
+    guard let record = BrokerRecord(parsing: try Files.readRegular(file)) else { throw LedgerError.damaged(file) }
+    return record
+  }
+
+  /// Lets mosquitto ask a plugin what its clients may do, or takes the plugin away, and writes the broker's files again.
+  ///
+  /// - Parameter plugin: as in `BrokerRecord`.
+  func setBrokerPlugin(_ plugin: String?) throws {
+    let record = BrokerRecord(address: try broker(), plugin: plugin)
+    // mosquitto may have been started before, and go on without the plugin: its list stays whole until then.
+    if plugin == nil { try writeBroker(record) } else { try relocateBroker(record) }
+    try Files.replaceForOwner(path(VehiclePaths.brokerAddress), with: record.text.utf8, mode: 0o644)
   }
 
   /// Records a new address of the broker: in the broker's files and certificate, and in the vehicles' files here,
@@ -50,7 +67,8 @@ extension OperatorPlace {
   /// - Returns: the vehicles' folders, each with the riders who must be told.
   package func moveBroker(to broker: BrokerAddress, now: Int64) throws -> [UpdatedVehicle] {
     try checkClock(now)
-    try writeBroker(at: broker)
+    let record = BrokerRecord(address: broker, plugin: try brokerRecord().plugin)
+    try writeBroker(record)
     _ = try renewCertificate(VehiclePaths.brokerCertificate, at: broker, now: now)
     try writeRevocationList(now: now)
     let updated: [UpdatedVehicle] = try vehicles().map { vehicle in
@@ -64,7 +82,7 @@ extension OperatorPlace {
     }
     // Comes last: if the power goes away before, a vehicle's file and this one still differ, and `update` does all of
     // this again.
-    try Files.replaceForOwner(path(VehiclePaths.brokerAddress), with: broker.text.utf8, mode: 0o644)
+    try Files.replaceForOwner(path(VehiclePaths.brokerAddress), with: record.text.utf8, mode: 0o644)
     // A server may have written the lists meanwhile, for the old address.
     try writeAccessList()
     return updated
@@ -80,11 +98,12 @@ extension OperatorPlace {
 
   /// Writes the broker's files again.
   ///
-  /// - Parameter address: nil for the recorded one.
-  func writeBroker(at address: BrokerAddress? = nil) throws {
-    let broker = try prepareBroker(at: address)
+  /// - Parameter record: nil for what the folder says.
+  func writeBroker(_ record: BrokerRecord? = nil) throws {
+    let record = try record ?? brokerRecord()
+    let broker = try prepareBroker(record)
     try alone {
-      let access = try accessList()
+      let access = try accessList(plugin: record.plugin)
       for file in broker.files(access) {
         try Files.replaceForOwner(path(file.name), with: file.content, mode: file.mode)
       }
@@ -92,17 +111,18 @@ extension OperatorPlace {
   }
 
   /// Writes those of the broker's files again that have absolute paths.
-  func relocateBroker() throws {
-    let file = try prepareBroker().located
+  ///
+  /// - Parameter record: nil for what the folder says.
+  func relocateBroker(_ record: BrokerRecord? = nil) throws {
+    let file = try prepareBroker(record ?? brokerRecord()).located
     try Files.replaceForOwner(path(file.name), with: file.content, mode: file.mode)
     try BrokerConfiguration.letIn(to: path)
   }
 
   /// Makes the folders that the broker's files need, and gives the one of its messages to the owner of its key.
   ///
-  /// - Parameter address: nil for the recorded one.
   /// - Returns: what the files say.
-  private func prepareBroker(at address: BrokerAddress? = nil) throws -> BrokerConfiguration {
+  private func prepareBroker(_ record: BrokerRecord) throws -> BrokerConfiguration {
     let (key, data) = (path(VehiclePaths.brokerKey), path(VehiclePaths.data))
     var status = stat()
     _ = try check("stat", key) { stat(key, &status) }
@@ -113,7 +133,7 @@ extension OperatorPlace {
       let number = folder.number
       _ = try check("give away", data) { fchown(number, status.st_uid, gid_t.max) }
     }
-    return try BrokerConfiguration(folder: path, address: address ?? broker(), owner: status.st_uid)
+    return try BrokerConfiguration(folder: path, record, owner: status.st_uid)
   }
 
   /// Throws if a vehicle in another folder has the new vehicle's name, UUID or topic, or if the new vehicle's folder
@@ -150,22 +170,26 @@ extension OperatorPlace {
     try writeAccessList()
   }
 
-  /// - Parameter known: vehicles whose files need not be read, by the names of their folders.
-  func writeAccessList(knowing known: [String: VehicleTopics] = [:]) throws {
+  /// - Parameters:
+  ///   - known: vehicles whose files need not be read, by the names of their folders.
+  ///   - others: the names of the folders of those that need not be listed.
+  func writeAccessList(knowing known: [String: VehicleTopics] = [:], without others: Set<String> = []) throws {
     try alone {
-      let file = try accessList(known).file
+      let file = try accessList(known, without: others, plugin: brokerRecord().plugin).file
       try Files.replaceForOwner(path(file.name), with: file.content, mode: file.mode)
     }
   }
 
-  private func accessList(_ known: [String: VehicleTopics] = [:]) throws -> AccessList {
-    AccessList(
-      try vehicles().map { folder in
-        if let known = known[folder.name] { return known }
-        let file = try folder.readVehicleFile()
-        return VehicleTopics(
-          of: file.vehicle.uuid, topic: try file.present(file.topic, "topic"), steps: file.vehicle.steps)
-      })
+  private func accessList(
+    _ known: [String: VehicleTopics] = [:], without others: Set<String> = [], plugin: String?
+  ) throws -> AccessList {
+    let topics = try vehicles().filter { !others.contains($0.name) }.map { folder in
+      if let known = known[folder.name] { return known }
+      let file = try folder.readVehicleFile()
+      return VehicleTopics(
+        of: file.vehicle.uuid, topic: try file.present(file.topic, "topic"), steps: file.vehicle.steps)
+    }
+    return AccessList(plugin == nil ? topics : topics.filter { !$0.areUsual })
   }
 }
 
@@ -178,24 +202,39 @@ package struct BrokerAddress: Sendable, Equatable, CustomStringConvertible {
 
   package var description: String { HostPort(host: host.description, port: port).description }
 
-  /// - Parameter bytes: of broker.json.
-  init?(parsing bytes: [UInt8]) {
-    guard let value = try? JSON(parsing: bytes), value.object?.count == 2,
-      let host = value["host"]?.string.flatMap({ BrokerHost($0) }),
-      let port = value["port"]?.integer.flatMap({ UInt16(exactly: $0) }), port > 0
-    else { return nil }
-    self.init(host: host, port: port)
-  }
-
   /// The broker as vehicle.toml names it.
   ///
   /// - Parameter authority: the path of its authority's certificate.
   func broker(authority: String = VehiclePaths.authorityCertificate) -> Broker {
     Broker(host: host.description, port: port, tls: .init(authority: authority, identity: nil))
   }
+}
+
+/// What an operator's folder says about the broker: broker.json.
+struct BrokerRecord: Equatable {
+  let address: BrokerAddress
+  /// The path of mosquitto's plugin that knows what clients may do with the topics that vehicles usually have, on the
+  /// broker's computer. Nil if mosquitto's list has all vehicles.
+  let plugin: String?
+
+  init(address: BrokerAddress, plugin: String?) { (self.address, self.plugin) = (address, plugin) }
+
+  init?(parsing bytes: [UInt8]) {
+    guard let value = try? JSON(parsing: bytes), let members = value.object,
+      let host = value["host"]?.string.flatMap({ BrokerHost($0) }),
+      let port = value["port"]?.integer.flatMap({ UInt16(exactly: $0) }), port > 0
+    else { return nil }
+    plugin = value["plugin"]?.string
+    guard members.count == (plugin == nil ? 2 : 3) else { return nil }
+    address = BrokerAddress(host: host, port: port)
+  }
 
   var text: String {
-    JSON.object([.init("host", .string(host.description)), .init("port", .integer(Int64(port)))]).text + "\n"
+    var members: [JSON.Member] = [
+      .init("host", .string(address.host.description)), .init("port", .integer(Int64(address.port))),
+    ]
+    if let plugin { members.append(.init("plugin", .string(plugin))) }
+    return JSON.object(members).text + "\n"
   }
 }
 

@@ -31,7 +31,8 @@ struct NewVehicle {
     switch owner {
     case .itself(let broker):
       let access = AccessList([VehicleTopics(of: plan.vehicle.uuid, topic: plan.topic, steps: plan.vehicle.steps)])
-      let new = try NewOperator(named: plan.vehicle.name, in: folder.path, at: broker, access, now: now)
+      let record = BrokerRecord(address: broker, plugin: nil)
+      let new = try NewOperator(named: plan.vehicle.name, in: folder.path, at: record, access, now: now)
       admission = try new.admitter.admit(enrolment, now: now)
       (operatorFiles, end) = (new.files, new.brokerEnd)
     case .place(let place, _): admission = try place.admitter().admit(enrolment, now: now)

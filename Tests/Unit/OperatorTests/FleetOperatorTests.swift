@@ -50,6 +50,36 @@ import Testing
     ).entry
   }
 
+  @Test("mosquitto's plugin is in its configuration, and its list then lacks the vehicles that the plugin knows")
+  func plugin() throws {
+    let operatorFolder = "\(folder.path)/operator"
+    func content(_ name: String) throws -> String {
+      try String(decoding: Files.readRegular("\(operatorFolder)/\(name)"), as: UTF8.self)
+    }
+    let usual = try Vehicle(name: "usual", uuid: .random(), steps: vehicle.steps)
+    try Self.admit(usual, "vehicles/\(usual.uuid)", to: fleet)
+    #expect(try !fleet.hasBrokerPlugin() && !content("mosquitto.conf").contains("plugin"))
+    let list = try content("mosquitto.acl")
+    #expect(list.contains("user rider:\(usual.uuid)\n") && list.contains("user rider:\(vehicle.uuid)\n"))
+    for path in ["plugin.so", "", "/a\nlistener 1"] {
+      #expect(throws: ProvisioningError.unusablePath) { try fleet.setBrokerPlugin(path) }
+    }
+    try fleet.setBrokerPlugin("/usr/lib/a b.so")
+    #expect(try fleet.hasBrokerPlugin() && content("mosquitto.conf").contains("\nplugin /usr/lib/a b.so\nacl_file /"))
+    // A mosquitto that was started before has no plugin.
+    #expect(try content("mosquitto.acl") == list)
+    try fleet.writeAccessList(knowing: [:])
+    #expect(try !content("mosquitto.acl").contains("\(usual.uuid)"))
+    #expect(try content("mosquitto.acl").contains("user rider:\(vehicle.uuid)\n"))
+    try fleet.writeAccessList(knowing: [:], without: [vehicle.uuid.description])
+    #expect(try !content("mosquitto.acl").contains("\(vehicle.uuid)"))
+    try fleet.relocate(now: now)
+    #expect(try content("mosquitto.conf").contains("\nplugin /usr/lib/a b.so\n"))
+    try fleet.setBrokerPlugin(nil)
+    #expect(try content("mosquitto.acl") == list && !content("mosquitto.conf").contains("plugin"))
+    #expect(try !content("broker.json").contains("plugin"))
+  }
+
   @Test("one notice can revoke as many tokens as a server gives out for a vehicle")
   func revocable() throws {
     // AccessRules.mostOfVehicle of the server.

@@ -30,14 +30,16 @@ package protocol AccessIssuer: Sendable {
   /// - Throws: `IssuerError`.
   func keep(_ new: [String: VehicleRecord], without former: [String: Set<UUID>]) async throws
 
-  /// Whether the broker has lists of who may use which topics.
-  var writesLists: Bool { get }
+  /// The vehicles of whose topics the broker has lists.
+  var listed: ListedVehicles { get }
 
   /// Writes the broker's lists, if they can be others than those that it has written before.
   ///
-  /// - Parameter known: vehicles by the names of their folders.
+  /// - Parameters:
+  ///   - known: vehicles by the names of their folders.
+  ///   - others: the names of the folders of those that need not be listed.
   /// - Throws: `IssuerError`.
-  func writeLists(knowing known: [String: VehicleTopics]) async throws
+  func writeLists(knowing known: [String: VehicleTopics], without others: Set<String>) async throws
 
   /// Signs a token, and makes the access file for it.
   ///

@@ -9,9 +9,26 @@ import SystemIO
 
 /// The vehicles' broker.
 package enum FleetBroker: Sendable, Equatable {
-  case mosquitto
+  /// With a plugin it knows what clients may do with the topics that vehicles usually have, and else from lists alone.
+  case mosquitto(hasPlugin: Bool)
   /// The ports of the nodes, if there are several, at the broker's host. Each node keeps its own copy of a notice.
   case rabbitMQ(nodes: [UInt16])
+}
+
+/// The vehicles of whose topics a broker has lists.
+package enum ListedVehicles: Sendable {
+  case none
+  /// Those whose topics are not the usual ones: `VehicleTopics.areUsual`.
+  case unusual
+  case all
+
+  func contains(_ vehicle: VehicleRecord) -> Bool {
+    switch self {
+    case .none: false
+    case .unusual: !VehicleTopics(of: vehicle.vehicle.uuid, topic: vehicle.topic, steps: vehicle.vehicle.steps).areUsual
+    case .all: true
+    }
+  }
 }
 
 /// The operator's folder. Files are read and written outside the requests' threads.
@@ -87,13 +104,18 @@ package final class FolderIssuer: AccessIssuer {
   }
 
   /// RabbitMQ has no list: it asks.
-  package var writesLists: Bool { broker == .mosquitto }
+  package var listed: ListedVehicles {
+    switch broker {
+    case .mosquitto(let hasPlugin): hasPlugin ? .unusual : .all
+    case .rabbitMQ: .none
+    }
+  }
 
-  package func writeLists(knowing known: [String: VehicleTopics]) async throws {
+  package func writeLists(knowing known: [String: VehicleTopics], without others: Set<String>) async throws {
     try await perform(on: vehicles) { [self] place in
-      let lists = State.Lists(folders: try place.folders(), known: known)
+      let lists = State.Lists(folders: try place.folders().subtracting(others), known: known)
       if state.withLock({ $0.written == lists }) { return }
-      try place.writeAccessList(knowing: known)
+      try place.writeAccessList(knowing: known, without: others)
       state.withLock { $0.written = lists }
     }
   }
@@ -145,20 +167,26 @@ extension FolderIssuer: NoticeIssuer {
   private static let dotted = "its topic has a dot, which RabbitMQ cannot tell from a slash"
 
   package func connect() throws -> any NoticeLine {
-    guard case .rabbitMQ(let nodes) = broker else { return FolderLine(try place.connect()) }
-    let ports: [UInt16?] = nodes.isEmpty ? [nil] : nodes
+    let ports: [UInt16?]
+    switch broker {
+    case .mosquitto(hasPlugin: false): return FolderLine(try place.connect())
+    // It writes to the disk only now and then.
+    case .mosquitto(hasPlugin: true): ports = [nil]
+    case .rabbitMQ(let nodes): ports = nodes.isEmpty ? [nil] : nodes
+    }
     return NodeLines(ports.map { port in { [place] in FolderLine(try place.connect(port: port)) } }, logger: logger)
   }
 
   package func notices(
     for vehicles: [NoticeOrder], now: Int64
   ) async throws -> [Result<SignedNotice, any Error>] {
-    try await perform(on: notices) { [broker] place in
+    let isRabbitMQ = if case .rabbitMQ = broker { true } else { false }
+    return try await perform(on: notices) { place in
       let writer = try place.noticeWriter(now: now)
       return vehicles.map { vehicle in
         Result {
           // RabbitMQ would end the connection, by which others are told as well.
-          if broker != .mosquitto, vehicle.topic.description.contains(".") { throw IssuerError.failed(Self.dotted) }
+          if isRabbitMQ, vehicle.topic.description.contains(".") { throw IssuerError.failed(Self.dotted) }
           return SignedNotice(
             topic: vehicle.topic.notice,
             text: try writer.notice(for: vehicle.id, number: vehicle.number, revoked: vehicle.revoked))

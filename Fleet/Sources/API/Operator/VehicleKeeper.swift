@@ -33,6 +33,8 @@ actor VehicleKeeper {
     }
     let former = removed.filter { !$0.waits }
     let names = Dictionary(grouping: former, by: \.folder).mapValues { Set($0.compactMap { UUID($0.id) }) }
+    let present = try await issuer.folders()
+    try await revokeCertificates(of: names.filter { present.contains($0.key) }, now)
     try await issuer.keep([:], without: names)
     var missing = folders.subtracting(try await issuer.folders())[...]
     while !missing.isEmpty {
@@ -40,9 +42,22 @@ actor VehicleKeeper {
       missing = missing.dropFirst(Self.batch)
       try await issuer.keep(store.read { try VehicleTable.records(inFolders: batch, in: $0) }, without: [:])
     }
-    if issuer.writesLists { try await issuer.writeLists(knowing: store.read { try VehicleTable.topics(in: $0) }) }
+    if issuer.listed != .none {
+      let known = try await store.read { [listed = issuer.listed] in try VehicleTable.topics(listed, in: $0) }
+      try await issuer.writeLists(knowing: known, without: folders.subtracting(known.keys))
+    }
     let noted = former.filter(\.hasNotice).map(\.id)
     if !noted.isEmpty { try await store.write { for id in noted { try NoticeTable.forget(id, in: $0) } } }
+  }
+
+  /// No topic is left to removed vehicles, and the broker may know the topics by rules alone.
+  private func revokeCertificates(of former: [String: Set<UUID>], _ now: Int64) async throws {
+    for (folder, ids) in former {
+      guard let record = try await issuer.record(in: folder), ids.contains(record.vehicle.uuid),
+        let certificate = record.certificateNumber
+      else { continue }
+      try await store.write { try TokenTable.revoke(certificate, at: now, in: $0) }
+    }
   }
 
   /// Takes in the public parts of vehicles that an earlier version kept in the folder alone. A vehicle whose folder

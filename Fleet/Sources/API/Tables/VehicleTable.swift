@@ -113,10 +113,18 @@ enum VehicleTable {
 
   /// What the broker has to know, by the names of the vehicles' folders. Removed vehicles are left out, and those whose
   /// public part is unknown.
-  static func topics(in transaction: borrowing Transaction) throws(StoreError) -> [String: VehicleTopics] {
+  static func topics(
+    _ listed: ListedVehicles, in transaction: borrowing Transaction
+  ) throws(StoreError) -> [String: VehicleTopics] {
+    let condition =
+      switch listed {
+      case .none: "1 = 0"
+      case .unusual: "topic <> 'vehicles/' || id"
+      case .all: "topic IS NOT NULL"
+      }
     var topics: [String: VehicleTopics] = [:]
     for row in try transaction.run(
-      "SELECT id, folder, steps, topic FROM vehicle WHERE service <> 'removed' AND topic IS NOT NULL ORDER BY created, id"
+      "SELECT id, folder, steps, topic FROM vehicle WHERE service <> 'removed' AND \(condition) ORDER BY created, id"
     ) { topics[row.text("folder")] = row.topics }
     return topics
   }
