@@ -1,18 +1,21 @@
 """What grows with the number of vehicles and of live tokens, and what does not.
 
 The tokens are put into the database, twenty for each vehicle, each with its booking; what is measured are requests by HTTP,
-one after the other. The broker has no list of who may use which topics, as the server writes none for RabbitMQ, and writes
-its notices to the disk only at its end: mosquitto looks through all of both for each notice, and would be measured in the
-server's place. Vehicles join as they do, by `stepctl provision vehicle --fleet`; its own time is part of what is shown.
+one after the other, and then as many a second as are offered, whether or not the ones before were answered: with
+PostgreSQL by two servers in turn. The broker is mosquitto with the plugin, as `stepfleet init` configures it, and nobody tells it
+anything. Vehicles join as they do, by `stepctl provision vehicle --fleet`; its own time is part of what is shown.
 """
 
 import http.client
 import json
 import re
 import socket
+import threading
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 
 import requests
@@ -23,14 +26,18 @@ from cryptography.x509.oid import NameOID
 
 import stepproto as proto
 from postgres import Cluster
-from programs import Stepctl, Transcript, wait_until
+from programs import Stepctl, Transcript
 from riders import Rider
 from server import Broker, Server
+from test_bookings import enrolment
 from told import Kept, multiplied
-from vehicle import free_port
 
 SCALE = (100, 1_000, 10_000)
 TOKENS, SAMPLES, JOINS = 20, 200, 20
+# What is offered for some seconds: requests for access, and vehicles that join, a second.
+SECONDS, ACCESS_RATE, JOIN_RATE = 10, 100, 20
+# How many are revoked while all vehicles are told.
+BUSY = 20
 
 # Consecutive hours, from now on: a token can be had a day before.
 FILL = """
@@ -71,6 +78,35 @@ def percentiles(times: list[float]) -> str:
     return f"{times[len(times) // 2] * 1e3:.1f} / {times[len(times) * 99 // 100] * 1e3:.1f}"
 
 
+class Clients:
+    """Riders and vehicles, who keep their connections to each of the servers."""
+
+    def __init__(self, verify: str, urls: list[str]):
+        self.verify, self.urls, self.own = verify, urls, threading.local()
+
+    def post(self, server: str, path: str, body: dict, headers: dict, status: int):
+        if not hasattr(self.own, "sessions"):
+            self.own.sessions = {url: requests.Session() for url in self.urls}
+            for session in self.own.sessions.values():
+                session.verify, session.trust_env = self.verify, False
+        answer = self.own.sessions[server].post(f"{server}{path}", json=body, headers=headers, timeout=60)
+        assert answer.status_code == status, answer.text
+
+
+def offered(rate: int, requests: list) -> list[float]:
+    """How long each took from the moment at which it was due. Half a second's worth goes before, and is not counted."""
+    begin, early = time.perf_counter() + 0.2, rate // 2
+
+    def one(number: int) -> float:
+        due = begin + number / rate
+        time.sleep(max(0, due - time.perf_counter()))
+        requests[number]()
+        return time.perf_counter() - due
+
+    with ThreadPoolExecutor(16) as pool:
+        return list(pool.map(one, range(len(requests))))[early:]
+
+
 def measure(folder: Path, count: int, database: str | None) -> dict:
     with ExitStack() as stack:
         server = stack.enter_context(closing(Server(folder / "fleet", *(["--database", database] if database else []))))
@@ -83,12 +119,13 @@ def measure(folder: Path, count: int, database: str | None) -> dict:
         (car,) = asked(server.folder / "run/admin.sock", "GET", "/vehicles")["vehicles"]
         server.stops()
         multiplied(server, car["id"], count - 1)
-        riders, now = [Rider() for _ in range(SAMPLES)], int(time.time())
+        is_most, now = count == max(SCALE), int(time.time())
+        riders = [Rider() for _ in range(SAMPLES + (ACCESS_RATE * SECONDS if is_most else 0))]
         signer = proto.thumbprint(
             proto.private_key(json.loads((server.folder / "operator/operator/token.jwk").read_text())).public_key())
         run(server, FILL.format(last=TOKENS - 1, now=now, key=signer).split(";\n"))
         bookings = []
-        vehicles, statements = server.runs(f"SELECT id FROM vehicle LIMIT {SAMPLES}"), []
+        vehicles, statements = server.runs(f"SELECT id FROM vehicle LIMIT {len(riders)}"), []
         for number, rider in enumerate(riders):
             vehicle, begins = vehicles[number % len(vehicles)], now + 3600 * (TOKENS + 1 + number // len(vehicles))
             bookings.append((rider, str(uuid.uuid4()), vehicle))
@@ -100,10 +137,8 @@ def measure(folder: Path, count: int, database: str | None) -> dict:
         if database:
             # It does so by itself within a minute or two.
             server.runs("ANALYZE")
-        made = server.types("rabbitmq", server.folder, "--port", free_port(), everywhere=False)
-        assert made.returncode == 0, made
-        file = server.folder / "operator/mosquitto.conf"
-        file.write_text("".join(line for line in file.open() if not line.startswith(("acl_file ", "autosave_"))))
+        configuration = [server.folder / "operator" / name for name in ("mosquitto.conf", "mosquitto.acl")]
+        assert "\nplugin " in configuration[0].read_text()
         stack.enter_context(closing(Broker(server)))
         kept = stack.enter_context(closing(Kept(server, folder / "kept")))
         began = time.time()
@@ -121,34 +156,63 @@ def measure(folder: Path, count: int, database: str | None) -> dict:
             times.append(time.perf_counter() - began)
             assert joined.status == 0, joined
         result["a vehicle joins, ms"] = percentiles(times)
+        urls = [server.url]
+        if database:
+            urls.append(stack.enter_context(closing(server.another())).url)
+        clients = Clients(server.verify, [server.url, *urls])
+        result[f"{JOIN_RATE} join a second, ms"] = result[f"access, {ACCESS_RATE} a second, ms"] = "-"
+        if is_most:
+            joins = []
+            for number in range(JOIN_RATE * SECONDS):
+                name = {"name": f"joins {number}"}
+                code = asked(server.folder / "run/admin.sock", "POST", "/vehicles", name, 201)["code"]
+                body = enrolment(code)
+                body["topic"] = f"vehicles/{body['id']}"
+                joins.append(partial(clients.post, urls[number % len(urls)], "/v1/enrolments", body, {}, 201))
+            result[f"{JOIN_RATE} join a second, ms"] = percentiles(offered(JOIN_RATE, joins))
 
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "rider")])
         key = ec.generate_private_key(ec.SECP256R1())
         csr = x509.CertificateSigningRequestBuilder().subject_name(name).sign(key, hashes.SHA256())
         der, times = csr.public_bytes(serialization.Encoding.DER), []
-        with requests.Session() as session:
-            session.verify, session.trust_env = server.verify, False
-            for rider, booking, _ in bookings:
-                url = f"{server.url}/v1/bookings/{booking}/access"
-                body = {"request": proto.sign_request("rider", der, rider.key, int(time.time()))}
-                headers = {"Authorization": f"DPoP {rider.access}", "DPoP": rider.proof("POST", url)}
-                began = time.perf_counter()
-                answer = session.post(url, json=body, headers=headers, timeout=60)
-                times.append(time.perf_counter() - began)
-                assert answer.status_code == 200, answer.text
-        result["access, ms"] = percentiles(times)
 
-        times = []
-        for _, booking, vehicle in bookings:
-            kept.clear()
-            began = time.time()
-            revoked = asked(server.folder / "run/admin.sock", "POST", "/revoke", {"booking": booking})
-            assert revoked == {"tokens": 1}, revoked
-            times.append(wait_until(lambda: kept.times().get(vehicle), "the broker has it") - began)
-        result["revocation to broker, ms"] = percentiles(times)
+        def gets_access(rider: Rider, booking: str, url: str):
+            path = f"/v1/bookings/{booking}/access"
+            body = {"request": proto.sign_request("rider", der, rider.key, int(time.time()))}
+            # Riders reach every server by the name of the first.
+            headers = {"Authorization": f"DPoP {rider.access}", "DPoP": rider.proof("POST", server.url + path)}
+            return partial(clients.post, url, path, body, headers, 200)
+
+        for rider, booking, _ in bookings[:SAMPLES]:
+            request = gets_access(rider, booking, server.url)
+            began = time.perf_counter()
+            request()
+            times.append(time.perf_counter() - began)
+        result["access, ms"] = percentiles(times)
+        if is_most:
+            more = [gets_access(*one[:2], urls[place % len(urls)]) for place, one in enumerate(bookings[SAMPLES:])]
+            result[f"access, {ACCESS_RATE} a second, ms"] = percentiles(offered(ACCESS_RATE, more))
+
+        def revoke(places: range) -> list[float]:
+            times = []
+            for _, booking, vehicle in bookings[places.start : places.stop]:
+                began = time.time()
+                revoked = asked(server.folder / "run/admin.sock", "POST", "/revoke", {"booking": booking})
+                assert revoked["tokens"] == 1, revoked
+                times.append(kept.next(vehicle, began))
+            return times
+
+        kept.clear()
+        result["revocation to broker, ms"] = percentiles(revoke(range(SAMPLES - BUSY)))
+        kept.clear()
+        began = time.time()
+        asked(server.folder / "run/admin.sock", "POST", "/keys/rotate")
+        result["while all are told, ms"] = percentiles(revoke(range(SAMPLES - BUSY, SAMPLES)))
+        result["all told anew, s"] = f"{kept.last(count, began):.1f}"
         status = Path(f"/proc/{server.process.pid}/status").read_text()
         memory = int(re.search(r"VmHWM:\s*(\d+) kB", status)[1])
         result["memory at most, MB"] = f"{memory / 1e3:.0f}"
+        result["the broker's files, bytes"] = str(sum(file.stat().st_size for file in configuration))
         result["ledger.json, KB"] = f"{(server.folder / 'operator/operator/ledger.json').stat().st_size / 1e3:.0f}"
         return result
 

@@ -50,9 +50,11 @@ class Kept:
     def next(self, vehicle: str, began: float) -> float:
         """How long it took until that vehicle had one, after that time."""
         while True:
-            for line in self.file.read_text().splitlines():
-                if line.endswith(f"/{vehicle}/operator") and float(line.split()[0]) > began:
-                    return float(line.split()[0]) - began
+            with open(self.file) as lines:
+                lines.seek(self.past)
+                for line in lines.read().splitlines():
+                    if line.endswith(f"/{vehicle}/operator") and float(line.split()[0]) > began:
+                        return float(line.split()[0]) - began
             assert time.time() < began + 60, vehicle
             time.sleep(0.005)
 

@@ -138,8 +138,10 @@ def test_servers_need_no_common_folder_for_vehicles_that_join(cluster, new_rider
         subprocess.run(["cp", "-a", server.folder, copy], check=True)
         other = stack.enter_context(closing(server.another(copy)))
         code = server.types("vehicle", "add", "Bus").stdout.split("with the code ")[1].split(",")[0]
+        # Only vehicles with topics of their own are in the broker's list.
         joined = device.stepctl(
-            "provision", "vehicle", tmp_path / "bus", "--fleet", other.url, "--ca", server.verify, "--code", code)
+            "provision", "vehicle", tmp_path / "bus", "--fleet", other.url, "--ca", server.verify, "--code", code,
+            "--topic", "yard/bus")
         assert joined.status == 0, joined
         (bus,) = json.loads(server.types("vehicle", "list", "--json").stdout)["vehicles"]
         for folder in (server.folder, copy):

@@ -53,8 +53,8 @@ public struct VehicleTopics: Sendable, Equatable {
     (self.vehicle, self.topic, self.steps) = (vehicle, topic, steps)
   }
 
-  /// Whether they are those that a vehicle gets unless somebody chooses others: `vehicles/UUID/…`. For these, mosquitto's
-  /// plugin has the same rules (Fleet/Sources/MosquittoPlugin).
+  /// Whether they are those that a vehicle gets unless somebody chooses others: `vehicles/UUID/…`. For these,
+  /// mosquitto's plugin has the same rules (Fleet/Sources/MosquittoPlugin).
   public var areUsual: Bool { topic.description == "vehicles/\(vehicle)" }
 
   /// What a client may do with a topic.

@@ -178,8 +178,8 @@ struct BrokerConfiguration {
       """
   }
 
-  /// mosquitto writes all of its messages to the disk again, whatever has changed. With the plugin they are many, and the
-  /// server sends all notices anew when it has lost its connection, because the broker may have lost some.
+  /// mosquitto writes all of its messages to the disk again, whatever has changed. With the plugin they are many, and
+  /// the server sends all notices anew when it has lost its connection, because the broker may have lost some.
   private var savingLines: String {
     plugin == nil
       ? "autosave_on_changes true\nautosave_interval 1" : "autosave_on_changes false\nautosave_interval 60"

@@ -50,7 +50,7 @@ extension OperatorPlace {
     return record
   }
 
-  /// Lets mosquitto ask a plugin what its clients may do, or takes the plugin away, and writes the broker's files again.
+  /// Lets mosquitto ask a plugin what its clients may do, or takes the plugin away, and writes the broker's files.
   ///
   /// - Parameter plugin: as in `BrokerRecord`.
   func setBrokerPlugin(_ plugin: String?) throws {

@@ -8,8 +8,9 @@ import Synchronization
 /// retained messages. So a notice goes to every node that can be reached. A node that comes back has missed some: this
 /// connection ends then, and `isIncomplete` says that the next one has to send everything anew.
 ///
-/// That is for a single node, too, and for mosquitto with its plugin: both acknowledge a notice, and return it, before it
-/// is on the disk. So a node that is killed may lose what it has acknowledged in the last seconds, or the last minute.
+/// That is for a single node, too, and for mosquitto with its plugin: both acknowledge a notice, and return it, before
+/// it is on the disk. So a node that is killed may lose what it has acknowledged in the last seconds, or the last
+/// minute.
 final class NodeLines: NoticeLine {
   /// Begins to connect to one node.
   typealias Connect = @Sendable () throws -> any NoticeLine

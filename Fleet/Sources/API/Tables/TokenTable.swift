@@ -172,8 +172,8 @@ extension TokenTable {
       revokedCertificates: try revokedCertificates(at: now, in: transaction))
   }
 
-  /// The certificates of vehicles that were removed, and of devices that have no token for their vehicle any more, since
-  /// one was revoked. Those of earlier tokens are among them, because they last longer than the tokens.
+  /// The certificates of vehicles that were removed, and of devices that have no token for their vehicle any more,
+  /// since one was revoked. Those of earlier tokens are among them, because they last longer than the tokens.
   private static func revokedCertificates(
     at now: Int64, in transaction: borrowing Transaction
   ) throws(StoreError) -> [Ledger.RevokedCertificate] {
