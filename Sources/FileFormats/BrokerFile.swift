@@ -37,7 +37,8 @@ package struct BrokerFile {
       guard words.count == 2 else { continue }
       switch words[0] {
       case "user": user = String(words[1])
-      case "cafile", "certfile", "keyfile", "crlfile", "acl_file", "plugin": files.append((String(words[1]), .read))
+      case "cafile", "certfile", "keyfile", "crlfile", "acl_file", "plugin", "plugin_opt_removed":
+        files.append((String(words[1]), .read))
       case "persistence_location": files.append((String(words[1]), .fill))
       default: break
       }

@@ -136,13 +136,18 @@ public struct FleetOperator: Sendable {
     }
   }
 
-  /// Writes mosquitto's list of who may use which topics. mosquitto reads it again on SIGHUP.
+  /// Writes mosquitto's list of who may use which topics, which mosquitto reads again on SIGHUP, and its plugin's list of
+  /// removed vehicles, which the plugin reads within a second.
   ///
   /// - Parameters:
   ///   - known: vehicles by the names of their folders; those of other folders are read there.
-  ///   - others: the names of the folders of those that need not be listed.
-  public func writeAccessList(knowing known: [String: VehicleTopics], without others: Set<String> = []) throws {
+  ///   - others: the names of the folders of those that the plugin knows.
+  ///   - former: vehicles whose clients may do nothing any more.
+  public func writeAccessList(
+    knowing known: [String: VehicleTopics], without others: Set<String> = [], former: Set<UUID> = []
+  ) throws {
     try place.writeAccessList(knowing: known, without: others)
+    try place.writeFormerVehicles(former)
   }
 
   /// Does nothing if there is no folder of that name, or if it is another vehicle's.
@@ -200,9 +205,8 @@ public struct FleetOperator: Sendable {
 
   // MARK: - The broker
 
-  /// Whether mosquitto asks a plugin what its clients may do. Its list then has only the vehicles whose topics are not
-  /// the usual ones.
-  public func hasBrokerPlugin() throws -> Bool { try place.brokerRecord().plugin != nil }
+  /// The path of the plugin that mosquitto asks what its clients may do; nil if its list has all vehicles.
+  public func brokerPlugin() throws -> String? { try place.brokerRecord().plugin }
 
   /// Writes mosquitto's files again, which it reads when it starts.
   ///

@@ -1,4 +1,3 @@
-import Certificates
 public import Domain
 import FileFormats
 import MQTT
@@ -25,11 +24,7 @@ public struct VehicleRecord: Sendable, Equatable {
     self.certificate = certificate
   }
 
-  /// The controller's certificate, as lists of certificates name it; nil if it is damaged.
-  public var certificateNumber: Ledger.IssuedNumber? {
-    guard let certificate = try? Certificate(pem: certificate), let end = try? certificate.end() else { return nil }
-    return Ledger.IssuedNumber(number: certificate.serialNumber, end: end)
-  }
+  public var topics: VehicleTopics { VehicleTopics(of: vehicle.uuid, topic: topic, steps: vehicle.steps) }
 
   /// Reads a vehicle's folder.
   init(reading folder: VehicleFolder) throws {

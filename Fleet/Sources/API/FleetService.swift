@@ -33,7 +33,7 @@ package final class FleetService: Sendable {
 
   /// Follows changes of vehicles by this server and by others of the same database. Ends with the store.
   package func followAnnouncements() async {
-    await known.follow { [self] in Task { await agreeOnVehicles() } }
+    await known.follow { [self] in Task { await noteFailure { try await folders.agreeSoon() } } }
   }
 
   /// Whether the database answers.
@@ -114,8 +114,10 @@ package final class FleetService: Sendable {
   }
 
   /// Lets the operator's folder have the database's vehicles. If that fails, the housekeeping tries it again.
-  func agreeOnVehicles() async {
-    do { try await folders.agree() } catch {
+  func agreeOnVehicles() async { await noteFailure { try await folders.agree() } }
+
+  private func noteFailure(_ agree: () async throws -> Void) async {
+    do { try await agree() } catch {
       logger.error("the operator's folder lacks vehicles", metadata: ["error": "\(error)"])
     }
   }

@@ -65,10 +65,7 @@ extension FleetService {
     }
     known.forget()
     await noteWithdrawn(withdrawn)
-    if service == .removed {
-      await agreeOnVehicles()
-      await agreeWithLedger()
-    }
+    if service == .removed { await agreeOnVehicles() }
     guard restored > 0 else { return }
     logger.notice("access given back", metadata: ["tokens": "\(restored)", "vehicle": "\(vehicle.id)"])
     await agreeWithLedger()
@@ -127,6 +124,7 @@ extension FleetService {
 
   /// - Returns: false if the vehicle is not the fleet's, has another folder, or has not changed.
   private func update(_ record: VehicleRecord, folder: String) async throws -> Bool {
+    guard !record.topics.areAnothers else { throw FleetRefusal.topicTaken }
     do {
       let isKnown = try await store.write { transaction in
         let id = record.vehicle.uuid.description
@@ -152,7 +150,9 @@ extension FleetService {
         if let code {
           guard try InvitationTable.spend(code, at: now, in: transaction) else { throw FleetRefusal.badCode }
         }
-        guard try !VehicleTable.isTaken(record.topic, byOtherThan: record.vehicle.uuid, in: transaction) else {
+        guard !record.topics.areAnothers,
+          try !VehicleTable.isTaken(record.topic, byOtherThan: record.vehicle.uuid, in: transaction)
+        else {
           throw FleetRefusal.topicTaken
         }
         try VehicleTable.insert(record, folder: folder, at: now, in: transaction)

@@ -99,7 +99,10 @@ struct Restore: AsyncParsableCommand {
       }
       try ServerFolder.makeFolder(folder.path("run"), mode: 0o700)
       try folder.place.relocate(now: Int64(Date.now.timeIntervalSince1970))
-      if try folder.place.hasBrokerPlugin() { try folder.place.setBrokerPlugin(BrokerPlugin.path) }
+      if let plugin = try folder.place.brokerPlugin(), !FileManager.default.fileExists(atPath: plugin) {
+        try folder.place.setBrokerPlugin(BrokerPlugin.path)
+        print("\(plugin) is not here: operator/mosquitto.conf has \(BrokerPlugin.path ?? "a list of all vehicles")")
+      }
       try settings.rabbitMQ?.configure(folder)
       // Everything made here can be deleted with the folder, except a PostgreSQL database.
       let store = try folder.store(settings, isNew: true)

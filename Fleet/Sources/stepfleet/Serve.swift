@@ -81,7 +81,7 @@ struct Serve: AsyncParsableCommand {
     try await store.migrate(ServerFolder.migrations)
     let broker =
       try settings.rabbitMQ.map { FleetBroker.rabbitMQ(nodes: $0.nodes.map { UInt16($0) }) }
-      ?? .mosquitto(hasPlugin: folder.place.hasBrokerPlugin())
+      ?? .mosquitto(hasPlugin: folder.place.brokerPlugin() != nil)
     let issuer = FolderIssuer(folder.place, broker: broker, logger: logger, clock: clock)
     let service = FleetService(store: store, issuer: issuer, logger: logger, limit: settings.bookings, clock: clock)
     do { try await service.checkOperator() } catch let error as OtherOperator {

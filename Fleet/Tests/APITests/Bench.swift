@@ -253,6 +253,8 @@ final class PlayedIssuer: AccessIssuer {
     var listed = ListedVehicles.all
     /// The topics that the broker's lists have, by the folders.
     var topics: [String: TopicPrefix] = [:]
+    /// The vehicles that its lists say were removed.
+    var former: Set<UUID> = []
     var grants: [Grant] = []
     /// What is in the folder, and how often it was written.
     var ledger = Ledger(tokens: [], withdrawals: [], revokedCertificates: [])
@@ -339,11 +341,12 @@ final class PlayedIssuer: AccessIssuer {
 
   var listed: ListedVehicles { now.listed }
 
-  func writeLists(knowing known: [String: VehicleTopics], without others: Set<String>) async throws {
+  func write(_ lists: BrokerLists) async throws {
     try check()
     state.withLock { state in
-      state.topics = state.vehicles.mapValues { $0.topic }.merging(known.mapValues(\.topic)) { $1 }
-        .filter { state.vehicles[$0.key] != nil && !others.contains($0.key) }
+      state.former = lists.former
+      state.topics = state.vehicles.mapValues { $0.topic }.merging(lists.known.mapValues(\.topic)) { $1 }
+        .filter { state.vehicles[$0.key] != nil && !lists.others.contains($0.key) }
     }
   }
 

@@ -97,7 +97,7 @@ import Testing
     func content() throws -> String { try String(contentsOfFile: list, encoding: .utf8) }
     func write(_ known: [String: VehicleTopics] = [:]) async throws -> String {
       try "old".write(toFile: list, atomically: true, encoding: .utf8)
-      try await issuer.writeLists(knowing: known, without: [])
+      try await issuer.write(BrokerLists(known: known, others: [], former: []))
       return try content()
     }
     let (record, _) = try await joined()

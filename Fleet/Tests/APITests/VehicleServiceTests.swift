@@ -42,9 +42,19 @@ import Web
     _ = try await bench.service.addVehicle("tram")
     await bench.service.agreeOnVehicles()
     #expect(bench.issuer.now.topics.keys.sorted() == ["bus", "car", "van"])
+    // So do those with other steps.
+    let other = UUID.random()
+    let steps = [Step(id: StepID("kerb")!, side: .left, major: 3), PlayedIssuer.steps[1]]
+    bench.issuer.have(PlayedIssuer.record("long", id: other, steps: steps, topic: "vehicles/\(other)"), in: "long")
+    _ = try await bench.service.addVehicle("long")
+    try await bench.service.setService(.removed, of: "car")
+    #expect(bench.issuer.now.topics.keys.sorted() == ["bus", "long", "van"] && bench.issuer.now.former.count == 1)
     bench.issuer.lists(.all)
     await bench.service.agreeOnVehicles()
-    #expect(bench.issuer.now.topics.keys.sorted() == ["bus", "car", "tram", "van"])
+    #expect(bench.issuer.now.topics.keys.sorted() == ["bus", "long", "tram", "van"])
+    // Nobody takes what another vehicle usually has.
+    bench.issuer.have(PlayedIssuer.record("thief", topic: "vehicles/\(UUID.random())"), in: "thief")
+    await #expect(throws: FleetRefusal.topicTaken) { try await bench.service.addVehicle("thief") }
   }
 
   @Test(arguments: Engine.forRules)

@@ -53,9 +53,18 @@ public struct VehicleTopics: Sendable, Equatable {
     (self.vehicle, self.topic, self.steps) = (vehicle, topic, steps)
   }
 
-  /// Whether they are those that a vehicle gets unless somebody chooses others: `vehicles/UUID/…`. For these,
-  /// mosquitto's plugin has the same rules (Fleet/Sources/MosquittoPlugin).
-  public var areUsual: Bool { topic.description == "vehicles/\(vehicle)" }
+  /// Whether they are those that a vehicle gets unless somebody chooses others: `vehicles/UUID/…`, with steps `left` and
+  /// `right`. For these, mosquitto's plugin has the same rules (Fleet/Sources/MosquittoPlugin).
+  public var areUsual: Bool {
+    topic.description == "vehicles/\(vehicle)" && steps.allSatisfy { ["left", "right"].contains($0.id.description) }
+  }
+
+  /// Whether they are among those that another vehicle usually has.
+  public var areAnothers: Bool {
+    let levels = topic.description.split(separator: "/")
+    guard levels.count > 1, levels[0] == "vehicles", let vehicle = UUID(String(levels[1])) else { return false }
+    return vehicle != self.vehicle || levels.count > 2
+  }
 
   /// What a client may do with a topic.
   public enum Access: String, Sendable {

@@ -174,12 +174,14 @@ struct BrokerConfiguration {
       # What a client may do follows from its name and the topic's, for any number of vehicles. The list has those vehicles
       # that have topics of their own.
       plugin \(plugin)
+      plugin_opt_removed \(folder)/\(VehiclePaths.formerVehicles)
 
       """
   }
 
   /// mosquitto writes all of its messages to the disk again, whatever has changed. With the plugin they are many, and
-  /// the server sends all notices anew when it has lost its connection, because the broker may have lost some.
+  /// the server sends all notices anew when it has lost its connection, because the broker may have lost some. What
+  /// vehicles said in the last minute may be lost, too: a rider asks the vehicle itself.
   private var savingLines: String {
     plugin == nil
       ? "autosave_on_changes true\nautosave_interval 1" : "autosave_on_changes false\nautosave_interval 60"

@@ -31,6 +31,7 @@ extension OperatorPlace {
     for part in NewOperator.folders { try folder.createFolder(part.name, mode: part.mode) }
     try folder.createFolder(VehiclePaths.vehicles, mode: 0o755)
     for file in new.files { try folder.write(file) }
+    if plugin != nil { try folder.write(NewFile(VehiclePaths.formerVehicles, "")) }
     try BrokerConfiguration.giveAway(in: folder.path)
     _ = try check("set the mode of", folder.path) { chmod(folder.path, 0o755) }
     try folder.synchronize()
@@ -55,9 +56,22 @@ extension OperatorPlace {
   /// - Parameter plugin: as in `BrokerRecord`.
   func setBrokerPlugin(_ plugin: String?) throws {
     let record = BrokerRecord(address: try broker(), plugin: plugin)
-    // mosquitto may have been started before, and go on without the plugin: its list stays whole until then.
-    if plugin == nil { try writeBroker(record) } else { try relocateBroker(record) }
-    try Files.replaceForOwner(path(VehiclePaths.brokerAddress), with: record.text.utf8, mode: 0o644)
+    // The list has all vehicles until a server writes it: mosquitto may have been started before, and have no plugin.
+    let broker = try prepareBroker(record)
+    if plugin != nil, !Files.exists(path(VehiclePaths.formerVehicles)) { try writeFormerVehicles([]) }
+    try alone {
+      let access = try accessList(plugin: nil)
+      for file in broker.files(access) {
+        try Files.replaceForOwner(path(file.name), with: file.content, mode: file.mode)
+      }
+      try Files.replaceForOwner(path(VehiclePaths.brokerAddress), with: record.text.utf8, mode: 0o644)
+    }
+  }
+
+  /// Writes the list of removed vehicles, which mosquitto's plugin reads: their UUIDs, in their order.
+  func writeFormerVehicles(_ vehicles: Set<UUID>) throws {
+    let text = vehicles.map { "\($0)\n" }.sorted().joined()
+    try Files.replaceForOwner(path(VehiclePaths.formerVehicles), with: text.utf8, mode: 0o644)
   }
 
   /// Records a new address of the broker: in the broker's files and certificate, and in the vehicles' files here,
@@ -111,10 +125,8 @@ extension OperatorPlace {
   }
 
   /// Writes those of the broker's files again that have absolute paths.
-  ///
-  /// - Parameter record: nil for what the folder says.
-  func relocateBroker(_ record: BrokerRecord? = nil) throws {
-    let file = try prepareBroker(record ?? brokerRecord()).located
+  func relocateBroker() throws {
+    let file = try prepareBroker(brokerRecord()).located
     try Files.replaceForOwner(path(file.name), with: file.content, mode: file.mode)
     try BrokerConfiguration.letIn(to: path)
   }
@@ -172,7 +184,7 @@ extension OperatorPlace {
 
   /// - Parameters:
   ///   - known: vehicles whose files need not be read, by the names of their folders.
-  ///   - others: the names of the folders of those that need not be listed.
+  ///   - others: the names of the folders of those that the plugin knows, if there is one.
   func writeAccessList(knowing known: [String: VehicleTopics] = [:], without others: Set<String> = []) throws {
     try alone {
       let file = try accessList(known, without: others, plugin: brokerRecord().plugin).file
@@ -183,6 +195,8 @@ extension OperatorPlace {
   private func accessList(
     _ known: [String: VehicleTopics] = [:], without others: Set<String> = [], plugin: String?
   ) throws -> AccessList {
+    // The server that names the others may have been started before the plugin was taken away.
+    let others = plugin == nil ? [] : others
     let topics = try vehicles().filter { !others.contains($0.name) }.map { folder in
       if let known = known[folder.name] { return known }
       let file = try folder.readVehicleFile()

@@ -58,26 +58,31 @@ import Testing
     }
     let usual = try Vehicle(name: "usual", uuid: .random(), steps: vehicle.steps)
     try Self.admit(usual, "vehicles/\(usual.uuid)", to: fleet)
-    #expect(try !fleet.hasBrokerPlugin() && !content("mosquitto.conf").contains("plugin"))
+    #expect(try fleet.brokerPlugin() == nil && !content("mosquitto.conf").contains("plugin"))
     let list = try content("mosquitto.acl")
     #expect(list.contains("user rider:\(usual.uuid)\n") && list.contains("user rider:\(vehicle.uuid)\n"))
     for path in ["plugin.so", "", "/a\nlistener 1"] {
       #expect(throws: ProvisioningError.unusablePath) { try fleet.setBrokerPlugin(path) }
     }
     try fleet.setBrokerPlugin("/usr/lib/a b.so")
-    #expect(try fleet.hasBrokerPlugin() && content("mosquitto.conf").contains("\nplugin /usr/lib/a b.so\nacl_file /"))
+    #expect(try fleet.brokerPlugin() == "/usr/lib/a b.so" && content("mosquitto.conf").contains("\nplugin /usr/lib/a b.so\nplugin_opt_removed /"))
     // A mosquitto that was started before has no plugin.
     #expect(try content("mosquitto.acl") == list)
     try fleet.writeAccessList(knowing: [:])
     #expect(try !content("mosquitto.acl").contains("\(usual.uuid)"))
     #expect(try content("mosquitto.acl").contains("user rider:\(vehicle.uuid)\n"))
-    try fleet.writeAccessList(knowing: [:], without: [vehicle.uuid.description])
+    let former = [UUID.random(), .random()]
+    try fleet.writeAccessList(knowing: [:], without: [vehicle.uuid.description], former: Set(former))
     #expect(try !content("mosquitto.acl").contains("\(vehicle.uuid)"))
+    #expect(try content("mosquitto.removed") == former.map { "\($0)\n" }.sorted().joined())
     try fleet.relocate(now: now)
     #expect(try content("mosquitto.conf").contains("\nplugin /usr/lib/a b.so\n"))
     try fleet.setBrokerPlugin(nil)
     #expect(try content("mosquitto.acl") == list && !content("mosquitto.conf").contains("plugin"))
     #expect(try !content("broker.json").contains("plugin"))
+    // A server that was started before does not know that.
+    try fleet.writeAccessList(knowing: [:], without: [usual.uuid.description])
+    #expect(try content("mosquitto.acl") == list)
   }
 
   @Test("one notice can revoke as many tokens as a server gives out for a vehicle")

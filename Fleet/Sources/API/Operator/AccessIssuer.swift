@@ -35,11 +35,8 @@ package protocol AccessIssuer: Sendable {
 
   /// Writes the broker's lists, if they can be others than those that it has written before.
   ///
-  /// - Parameters:
-  ///   - known: vehicles by the names of their folders.
-  ///   - others: the names of the folders of those that need not be listed.
   /// - Throws: `IssuerError`.
-  func writeLists(knowing known: [String: VehicleTopics], without others: Set<String>) async throws
+  func write(_ lists: BrokerLists) async throws
 
   /// Signs a token, and makes the access file for it.
   ///

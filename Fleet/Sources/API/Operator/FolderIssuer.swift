@@ -18,17 +18,27 @@ package enum FleetBroker: Sendable, Equatable {
 /// The vehicles of whose topics a broker has lists.
 package enum ListedVehicles: Sendable {
   case none
-  /// Those whose topics are not the usual ones: `VehicleTopics.areUsual`.
+  /// Those with topics or steps of their own: not `VehicleTopics.areUsual`.
   case unusual
   case all
 
   func contains(_ vehicle: VehicleRecord) -> Bool {
     switch self {
     case .none: false
-    case .unusual: !VehicleTopics(of: vehicle.vehicle.uuid, topic: vehicle.topic, steps: vehicle.vehicle.steps).areUsual
+    case .unusual: !vehicle.topics.areUsual
     case .all: true
     }
   }
+}
+
+/// What the broker's lists have to say.
+package struct BrokerLists: Sendable, Equatable {
+  /// Vehicles by the names of their folders.
+  let known: [String: VehicleTopics]
+  /// The names of the folders of those that need not be listed.
+  let others: Set<String>
+  /// Vehicles that were removed, and that the operator has forgotten.
+  let former: Set<UUID>
 }
 
 /// The operator's folder. Files are read and written outside the requests' threads.
@@ -48,12 +58,7 @@ package final class FolderIssuer: AccessIssuer {
     /// What was read of the certificates, and when.
     var certificates: (ends: [String: Int64], time: Int64)?
     /// From what the broker's lists were last written; nil if this server has not written them.
-    var written: Lists?
-
-    struct Lists: Equatable {
-      let folders: Set<String>
-      let known: [String: VehicleTopics]
-    }
+    var written: (folders: Set<String>, lists: BrokerLists)?
   }
 
   package init(
@@ -111,12 +116,12 @@ package final class FolderIssuer: AccessIssuer {
     }
   }
 
-  package func writeLists(knowing known: [String: VehicleTopics], without others: Set<String>) async throws {
+  package func write(_ lists: BrokerLists) async throws {
     try await perform(on: vehicles) { [self] place in
-      let lists = State.Lists(folders: try place.folders().subtracting(others), known: known)
-      if state.withLock({ $0.written == lists }) { return }
-      try place.writeAccessList(knowing: known, without: others)
-      state.withLock { $0.written = lists }
+      let folders = try place.folders()
+      if state.withLock({ $0.written.map { $0.folders == folders && $0.lists == lists } ?? false }) { return }
+      try place.writeAccessList(knowing: lists.known, without: lists.others, former: lists.former)
+      state.withLock { $0.written = (folders, lists) }
     }
   }
 

@@ -14,6 +14,11 @@ actor VehicleKeeper {
   private let logger: Logger
   private let clock: Clock
   private lazy var runs = SharedRun { [weak self] in try await self?.bringTogether() }
+  /// Whether `agreeSoon` waits, and when the last run began.
+  private var isAwaited = false
+  private var last: ContinuousClock.Instant?
+  /// The folders of vehicles that were made by hand, and when they were read.
+  private var byHand: (folders: Set<String>, time: ContinuousClock.Instant)?
 
   init(store: any Store, issuer: any AccessIssuer, logger: Logger, clock: @escaping Clock) {
     (self.store, self.issuer, self.logger, self.clock) = (store, issuer, logger, clock)
@@ -23,18 +28,28 @@ actor VehicleKeeper {
   /// ended. Until then the broker admits the vehicle's clients.
   func agree() async throws { try await runs.run() }
 
+  /// The same, at most once a second: each run looks at all vehicles, and many may join at once.
+  func agreeSoon() async throws {
+    guard !isAwaited else { return }
+    isAwaited = true
+    if let last { try? await Task.sleep(until: last + Self.pause, clock: .continuous) }
+    isAwaited = false
+    try await agree()
+  }
+
+  private static let pause = Duration.seconds(1)
+
   /// How many folders are made at once: meanwhile commands by hand wait.
   private static let batch = 100
 
   private func bringTogether() async throws {
+    last = .now
     let now = clock()
     let (removed, folders) = try await store.read { transaction in
       (try VehicleTable.removed(at: now, in: transaction), try VehicleTable.folders(in: transaction))
     }
     let former = removed.filter { !$0.waits }
     let names = Dictionary(grouping: former, by: \.folder).mapValues { Set($0.compactMap { UUID($0.id) }) }
-    let present = try await issuer.folders()
-    try await revokeCertificates(of: names.filter { present.contains($0.key) }, now)
     try await issuer.keep([:], without: names)
     var missing = folders.subtracting(try await issuer.folders())[...]
     while !missing.isEmpty {
@@ -44,20 +59,12 @@ actor VehicleKeeper {
     }
     if issuer.listed != .none {
       let known = try await store.read { [listed = issuer.listed] in try VehicleTable.topics(listed, in: $0) }
-      try await issuer.writeLists(knowing: known, without: folders.subtracting(known.keys))
+      let lists = BrokerLists(
+        known: known, others: folders.subtracting(known.keys), former: Set(former.compactMap { UUID($0.id) }))
+      try await issuer.write(lists)
     }
     let noted = former.filter(\.hasNotice).map(\.id)
     if !noted.isEmpty { try await store.write { for id in noted { try NoticeTable.forget(id, in: $0) } } }
-  }
-
-  /// No topic is left to removed vehicles, and the broker may know the topics by rules alone.
-  private func revokeCertificates(of former: [String: Set<UUID>], _ now: Int64) async throws {
-    for (folder, ids) in former {
-      guard let record = try await issuer.record(in: folder), ids.contains(record.vehicle.uuid),
-        let certificate = record.certificateNumber
-      else { continue }
-      try await store.write { try TokenTable.revoke(certificate, at: now, in: $0) }
-    }
   }
 
   /// Takes in the public parts of vehicles that an earlier version kept in the folder alone. A vehicle whose folder
@@ -73,10 +80,14 @@ actor VehicleKeeper {
     }
   }
 
-  /// Whether a vehicle that was made by hand, and that the database does not have, has this one's id or topic.
+  /// Whether a vehicle that was made by hand, and that the database does not have, has this one's id or topic. One that
+  /// was made in the last second may not be found.
   func hasByHand(_ record: VehicleRecord) async throws -> Bool {
-    let known = try await store.read { try VehicleTable.folders(in: $0) }
-    for folder in try await issuer.folders().subtracting(known) {
+    if byHand.map({ $0.time + Self.pause < .now }) ?? true {
+      let known = try await store.read { try VehicleTable.folders(in: $0) }
+      byHand = (try await issuer.folders().subtracting(known), .now)
+    }
+    for folder in byHand?.folders ?? [] {
       guard let other = try await issuer.record(in: folder) else { continue }
       if other.topic == record.topic || other.vehicle.uuid == record.vehicle.uuid { return true }
     }

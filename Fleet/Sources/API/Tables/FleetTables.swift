@@ -65,15 +65,6 @@ package enum FleetTables {
         "CREATE UNIQUE INDEX vehicle_topic ON vehicle (topic) WHERE service <> 'removed'",
         "CREATE INDEX vehicle_folder ON vehicle (folder)",
       ]),
-    // Certificates of vehicles that were removed: TokenTable.
-    Migration(
-      "revoked-certificate-1",
-      [
-        """
-        CREATE TABLE revoked_certificate (
-          serial TEXT NOT NULL PRIMARY KEY, ends BIGINT NOT NULL, since BIGINT NOT NULL)
-        """
-      ]),
   ]
 
   // A unique constraint is named as SQLite names it in its error.

@@ -172,8 +172,8 @@ extension TokenTable {
       revokedCertificates: try revokedCertificates(at: now, in: transaction))
   }
 
-  /// The certificates of vehicles that were removed, and of devices that have no token for their vehicle any more,
-  /// since one was revoked. Those of earlier tokens are among them, because they last longer than the tokens.
+  /// The certificates of devices that have no token for their vehicle any more, since one was revoked. Those of earlier
+  /// tokens are among them, because they last longer than the tokens.
   private static func revokedCertificates(
     at now: Int64, in transaction: borrowing Transaction
   ) throws(StoreError) -> [Ledger.RevokedCertificate] {
@@ -185,24 +185,13 @@ extension TokenTable {
       WHERE token.certificate_ends > ? AND NOT EXISTS (
           SELECT 1 FROM token other WHERE other.device = token.device AND other.vehicle = token.vehicle
             AND other.withdrawn IS NULL AND other.expires > ?)
-      GROUP BY token.certificate, token.certificate_ends
-      UNION SELECT serial, ends, since FROM revoked_certificate WHERE ends > ?
-      ORDER BY certificate
-      """, [.integer(now), .integer(now), .integer(now)]
+      GROUP BY token.certificate, token.certificate_ends ORDER BY token.certificate
+      """, [.integer(now), .integer(now)]
     ).compactMap { row in
       Ledger.IssuedNumber(serial: row.text("certificate"), end: row.integer("certificate_ends")).map {
         Ledger.RevokedCertificate($0, since: row.integer("since"))
       }
     }
-  }
-
-  /// Notes that the broker has to refuse the certificate of a removed vehicle.
-  static func revoke(
-    _ certificate: Ledger.IssuedNumber, at now: Int64, in transaction: borrowing Transaction
-  ) throws(StoreError) {
-    try transaction.run(
-      "INSERT INTO revoked_certificate (serial, ends, since) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-      [.text(certificate.serial), .integer(certificate.end), .integer(now)])
   }
 
   /// Takes in what was given and revoked by hand; from a ledger of an earlier version, all that was given.

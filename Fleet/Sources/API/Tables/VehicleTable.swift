@@ -119,7 +119,12 @@ enum VehicleTable {
     let condition =
       switch listed {
       case .none: "1 = 0"
-      case .unusual: "topic <> 'vehicles/' || id"
+      // As `VehicleTopics.areUsual`. The steps are JSON as `Step` writes it.
+      case .unusual:
+        """
+        (topic <> 'vehicles/' || id
+          OR replace(replace(steps, '"id":"left"', ''), '"id":"right"', '') LIKE '%"id":%')
+        """
       case .all: "topic IS NOT NULL"
       }
     var topics: [String: VehicleTopics] = [:]
