@@ -246,6 +246,21 @@ public struct FleetOperator: Sendable {
       revocationFolder: path(VehiclePaths.tls))
   }
 
+  // MARK: - Events
+
+  public func eventOpener() throws -> EventOpener { EventOpener(try place.eventKeys()) }
+
+  /// The last event of a vehicle that the folder has; nil if it has none.
+  public func lastEvent(of vehicle: UUID) throws -> EventPlace? { try place.archive(of: vehicle).last()?.place }
+
+  /// Lets the folder have events, for commands by hand. They follow the last one that it has.
+  ///
+  /// - Returns: false while a command by hand keeps the events itself.
+  public func keep(_ events: [SignedEvent], of vehicle: UUID) throws -> Bool {
+    do { try place.archive(of: vehicle).writer().append(events) } catch EventError.inUse { return false }
+    return true
+  }
+
   /// - Throws: also `ClockError`, at a time at which nothing may be issued.
   public func noticeWriter(now: Int64) throws -> NoticeWriter { try NoticeWriter(place, now: now) }
 

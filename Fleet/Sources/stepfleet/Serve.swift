@@ -90,6 +90,7 @@ struct Serve: AsyncParsableCommand {
     let isReady = await service.takeInFolder()
     let publisher = NoticePublisher(
       store: store, issuer: issuer, isAlone: settings.database == nil, logger: logger, clock: clock)
+    let listener = EventListener(store: store, issuer: issuer, logger: logger, clock: clock)
     let mailer = Sendmail(program: settings.sendmail, from: EmailAddress(settings.mailFrom)!, logger: logger)
     let login = LoginService(
       settings: LoginSettings(
@@ -129,7 +130,7 @@ struct Serve: AsyncParsableCommand {
       configuration: .init(address: .hostname(address, port: port), serverName: nil),
       services: [
         Housekeeping(service: service, login: login, logger: logger), Following(service: service),
-        Publishing(service: service, publisher: publisher, isReady: isReady),
+        Publishing(service: service, publisher: publisher, isReady: isReady), Listening(listener: listener),
       ],
       onServerRunning: onServerRunning, logger: logger)
     func plain(_ connections: Connections) -> HTTPServerBuilder {
@@ -377,6 +378,15 @@ private struct Publishing: Service {
       }
       await publisher.run()
     }
+  }
+}
+
+/// Hears what vehicles report.
+private struct Listening: Service {
+  let listener: EventListener
+
+  func run() async throws {
+    await cancelWhenGracefulShutdown { await listener.run() }
   }
 }
 

@@ -11,7 +11,7 @@ struct Stepfleet: ParsableCommand {
     commandName: "stepfleet", abstract: "A fleet's server: riders log in, book a vehicle, and open its steps.",
     version: Program.version,
     subcommands: [
-      Init.self, Mosquitto.self, RabbitMQ.self, Serve.self, VehicleGroup.self, AccountGroup.self, BookingGroup.self,
+      Init.self, Mosquitto.self, RabbitMQ.self, Serve.self, VehicleGroup.self, AccountGroup.self, BookingGroup.self, History.self,
       Revoke.self,
       KeysGroup.self, Backup.self, Restore.self, Check.self,
     ])

@@ -4,7 +4,7 @@ import MQTT
 public import StepProtocol
 public import SystemIO
 
-/// A server's connection to the vehicles' broker, for notices alone. When it has ended, another one has to be made.
+/// A server's connection to the vehicles' broker, for notices, or for what vehicles report. When it has ended, another one has to be made.
 public final class NoticeConnection: Sendable {
   public enum Event: Sendable {
     case connected
@@ -32,7 +32,7 @@ public final class NoticeConnection: Sendable {
       broker: broker, subscriptions: [], quality: .zero, reconnecting: .never, limits: limits)
   }
 
-  /// Subscribes to a vehicle's topic: the notice that the broker retains comes first.
+  /// Subscribes to a topic. What the broker retains comes first.
   public func subscribe(to topic: String) { connection.subscribe(topic) }
 
   public func publish(_ text: String, to topic: String) {
@@ -78,10 +78,14 @@ public struct NoticeWriter: Sendable {
   }
 
   /// A notice for a vehicle.
-  public func notice(for vehicle: UUID, number: Int64, revoked: [Notice.Revocation]) throws -> String {
+  ///
+  /// - Parameter acknowledged: the last event that is stored; nil for the last one in the operator's folder.
+  public func notice(
+    for vehicle: UUID, number: Int64, revoked: [Notice.Revocation], acknowledged: EventPlace? = nil
+  ) throws -> String {
     let notice = Notice(
       vehicle: vehicle, sequence: number, issued: now, keys: keys.counting, revoked: revoked, eventKey: eventKey,
-      acknowledged: try place.archive(of: vehicle).last()?.place)
+      acknowledged: try acknowledged ?? place.archive(of: vehicle).last()?.place)
     let text = notice.signed(by: keys.signingNotices)
     guard text.utf8.count <= Notice.maximumSize else { throw LedgerError.noticeTooLarge(notice.revoked.count) }
     return text

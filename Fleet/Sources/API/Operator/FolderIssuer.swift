@@ -52,6 +52,7 @@ package final class FolderIssuer: AccessIssuer {
   private let ledgers = DispatchQueue(label: "stepfleet.ledger")
   private let vehicles = DispatchQueue(label: "stepfleet.vehicles")
   private let certificates = DispatchQueue(label: "stepfleet.certificates")
+  private let events = DispatchQueue(label: "stepfleet.events")
   private let state = Mutex(State())
 
   private struct State {
@@ -194,7 +195,8 @@ extension FolderIssuer: NoticeIssuer {
           if isRabbitMQ, vehicle.topic.description.contains(".") { throw IssuerError.failed(Self.dotted) }
           return SignedNotice(
             topic: vehicle.topic.notice,
-            text: try writer.notice(for: vehicle.id, number: vehicle.number, revoked: vehicle.revoked))
+            text: try writer.notice(
+              for: vehicle.id, number: vehicle.number, revoked: vehicle.revoked, acknowledged: vehicle.acknowledged))
         }
       }
     }
@@ -202,6 +204,21 @@ extension FolderIssuer: NoticeIssuer {
 
   package func number(ofNotice payload: [UInt8]) async throws -> Int64? {
     try await perform(on: notices) { try $0.number(ofNotice: payload) }
+  }
+}
+
+extension FolderIssuer: EventIssuer {
+  /// A message that is published at one of RabbitMQ's nodes reaches the clients of all.
+  package func listen() throws -> any NoticeLine { FolderLine(try place.connect()) }
+
+  package func opener() async throws -> EventOpener { try await perform(on: events) { try $0.eventOpener() } }
+
+  package func lastEvent(of vehicle: UUID) async throws -> EventPlace? {
+    try await perform(on: events) { try $0.lastEvent(of: vehicle) }
+  }
+
+  package func keep(_ events: [SignedEvent], of vehicle: UUID) async throws -> Bool {
+    try await perform(on: self.events) { try $0.keep(events, of: vehicle) }
   }
 }
 

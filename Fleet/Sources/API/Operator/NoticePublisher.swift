@@ -19,9 +19,14 @@ package struct NoticeOrder: Sendable, Equatable {
   package let topic: TopicPrefix
   package let number: Int64
   package let revoked: [Notice.Revocation]
+  /// The last event that is kept; nil if the server has kept none.
+  package let acknowledged: EventPlace?
 
-  package init(id: UUID, topic: TopicPrefix, number: Int64, revoked: [Notice.Revocation]) {
+  package init(
+    id: UUID, topic: TopicPrefix, number: Int64, revoked: [Notice.Revocation], acknowledged: EventPlace? = nil
+  ) {
     (self.id, self.topic, self.number, self.revoked) = (id, topic, number, revoked)
+    self.acknowledged = acknowledged
   }
 }
 
@@ -188,7 +193,7 @@ package final class NoticePublisher: Sendable {
             id: UUID(claim.vehicle)!, topic: claim.topic, number: claim.number,
             revoked: try TokenTable.withdrawals(of: claim.vehicle, at: now, in: transaction).map {
               .init($0.subject, until: $0.until)
-            })
+            }, acknowledged: try EventTable.end(of: claim.vehicle, in: transaction))
         }
       }
       notices = try await issuer.notices(for: orders, now: now)

@@ -50,6 +50,17 @@ extension FleetService {
             })
         ])
     }
+    router.post("/history") { [self] request, _ in
+      let body = try await Body(of: request, members: ["vehicle", "booking", "account", "since", "limit"])
+      guard let limit = body["limit"]?.integer, (1...Self.longestHistory).contains(limit) else {
+        throw Problem.malformed("limit is 1 to \(Self.longestHistory)")
+      }
+      let events = try await history(
+        .init(
+          vehicle: body.optionalString("vehicle"), booking: body.optionalString("booking"),
+          account: body.optionalString("account"), since: body["since"] == nil ? nil : body.time("since"), limit: limit))
+      return Response(json: ["events": .array(events)])
+    }
     router.post("/revoke") { [self] request, _ in
       let body = try await Body(of: request, members: ["booking", "device"])
       if let id = try body.optionalString("booking") {

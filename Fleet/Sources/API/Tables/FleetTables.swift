@@ -65,6 +65,21 @@ package enum FleetTables {
         "CREATE UNIQUE INDEX vehicle_topic ON vehicle (topic) WHERE service <> 'removed'",
         "CREATE INDEX vehicle_folder ON vehicle (folder)",
       ]),
+    // What each column means: EventTable. `place` counts a vehicle's events as they were heard.
+    Migration(
+      "event-1",
+      [
+        """
+        CREATE TABLE event (
+          vehicle TEXT NOT NULL, place BIGINT NOT NULL, digest TEXT NOT NULL, sequence BIGINT NOT NULL,
+          heard BIGINT NOT NULL, time BIGINT NOT NULL, kind TEXT NOT NULL, step TEXT, position TEXT, jti TEXT, code TEXT,
+          cause TEXT, method TEXT, zone TEXT, untold BIGINT, finding TEXT, text TEXT NOT NULL,
+          PRIMARY KEY (vehicle, place), CONSTRAINT "event.vehicle, event.digest" UNIQUE (vehicle, digest))
+        """,
+        "CREATE INDEX event_heard ON event (heard)",
+        "CREATE INDEX event_jti ON event (jti) WHERE jti IS NOT NULL",
+        "CREATE TABLE event_end (vehicle TEXT NOT NULL PRIMARY KEY, sequence BIGINT NOT NULL, digest TEXT NOT NULL)",
+      ]),
   ]
 
   // A unique constraint is named as SQLite names it in its error.

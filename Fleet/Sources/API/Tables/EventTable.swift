@@ -1,0 +1,156 @@
+import Domain
+import Encoding
+import Operator
+import StepProtocol
+import Store
+
+/// The rows of what vehicles have reported: each event once, as its vehicle has signed it, in the order in which it was
+/// heard. With the event comes what is wrong with its place in the vehicle's chain.
+///
+/// An event is acknowledged by the vehicle's next notice, and the vehicle then forgets it. So it is a row before.
+enum EventTable {
+  /// What became of an event that was heard.
+  enum Outcome: Equatable {
+    case known
+    case kept([EventChain.Finding])
+    /// The event before it is not there yet.
+    case waits
+  }
+
+  /// Keeps an event, if it is new.
+  ///
+  /// - Parameter isLast: whether it is kept although an event before it is missing.
+  static func take(
+    _ signed: SignedEvent, isLast: Bool = false, at now: Int64, in transaction: borrowing Transaction
+  ) throws(StoreError) -> Outcome {
+    let event = signed.event
+    let vehicle = event.vehicle.description
+    guard try sequence(of: signed.digest, in: vehicle, in: transaction) == nil else { return .known }
+    let end = try end(of: vehicle, in: transaction)
+    if end == signed.place { return .known }
+    let before =
+      event.previous == end?.digest ? end?.sequence : try sequence(of: event.previous, in: vehicle, in: transaction)
+    let findings =
+      EventChain.findings(event, follows: before, after: end) ?? (isLast ? EventChain.gap(before: event, after: end) : nil)
+    guard let findings else { return .waits }
+    try insert(signed, findings, at: now, in: transaction)
+    try setEnd(signed.place, of: vehicle, in: transaction)
+    return .kept(findings)
+  }
+
+  /// The last event of a vehicle that is kept, or that the operator had before the server kept any.
+  static func end(of vehicle: String, in transaction: borrowing Transaction) throws(StoreError) -> EventPlace? {
+    try transaction.run("SELECT sequence, digest FROM event_end WHERE vehicle = ?", [.text(vehicle)]).first.flatMap {
+      row in EventDigest(text: row.text("digest")).map { EventPlace(row.integer("sequence"), $0) }
+    }
+  }
+
+  /// Lets a vehicle's events follow one that the operator had before.
+  static func setEnd(
+    _ place: EventPlace, of vehicle: String, in transaction: borrowing Transaction
+  ) throws(StoreError) {
+    try transaction.run(
+      """
+      INSERT INTO event_end (vehicle, sequence, digest) VALUES (?, ?, ?)
+      ON CONFLICT (vehicle) DO UPDATE SET sequence = excluded.sequence, digest = excluded.digest
+      """, [.text(vehicle), .integer(place.sequence), .text(place.digest.text)])
+  }
+
+  /// The events that were kept after that one, in their order; all of them if it is nil, and none if it is not there.
+  static func kept(
+    after place: EventPlace?, of vehicle: String, upTo count: Int, in transaction: borrowing Transaction
+  ) throws(StoreError) -> [SignedEvent] {
+    try transaction.run(
+      """
+      SELECT text FROM event WHERE vehicle = ? AND place > COALESCE(
+        (SELECT place FROM event WHERE vehicle = ? AND digest = ?), CAST(? AS BIGINT))
+      ORDER BY place LIMIT ?
+      """,
+      [
+        .text(vehicle), .text(vehicle), .text(place?.digest.text ?? ""),
+        // No place is greater.
+        .integer(place == nil ? 0 : .max), .integer(Int64(count)),
+      ]
+    ).compactMap { try? SignedEvent(kept: Array($0.text("text").utf8)) }
+  }
+
+  /// Which events are meant. Nil is any.
+  struct Query: Sendable {
+    var vehicle, booking, account: String?
+    /// Heard at this time or later, Unix time.
+    var since: Int64?
+    /// The newest so many.
+    var limit: Int64 = 100
+  }
+
+  /// An event, and whose it was.
+  struct Report {
+    let row: Row
+    var json: JSON {
+      func text(_ name: String) -> JSON { row.optionalText(name).map(JSON.string) ?? .null }
+      func number(_ name: String) -> JSON { row.optionalInteger(name).map(JSON.integer) ?? .null }
+      return [
+        "time": .string(Timestamp.text(row.integer("time"))), "heard": .string(Timestamp.text(row.integer("heard"))),
+        "vehicle": text("vehicle_name"), "id": text("vehicle"), "seq": number("sequence"), "kind": text("kind"),
+        "step": text("step"), "position": text("position"), "code": text("code"), "cause": text("cause"),
+        "method": text("method"), "zone": text("zone"), "untold": number("untold"), "token": text("jti"),
+        "booking": text("booking"), "email": text("email"), "finding": text("finding"),
+      ]
+    }
+  }
+
+  /// The events that are meant, the newest last. That a notice is in force is none of them.
+  static func history(_ query: Query, in transaction: borrowing Transaction) throws(StoreError) -> [Report] {
+    var (conditions, values) = (["event.kind <> 'notice'"], [Value]())
+    for (condition, text) in [
+      ("event.vehicle = ?", query.vehicle), ("access.booking = ?", query.booking),
+      ("? IN (account.id, account.email)", query.account),
+    ] {
+      guard let text else { continue }
+      conditions.append(condition)
+      values.append(.text(text))
+    }
+    if let since = query.since {
+      conditions.append("event.heard >= ?")
+      values.append(.integer(since))
+    }
+    return try transaction.run(
+      """
+      SELECT event.*, vehicle.name AS vehicle_name, access.booking AS booking, account.email AS email
+      FROM event LEFT JOIN vehicle ON vehicle.id = event.vehicle LEFT JOIN access ON access.jti = event.jti
+        LEFT JOIN booking ON booking.id = access.booking LEFT JOIN account ON account.id = booking.account
+      WHERE \(conditions.joined(separator: " AND "))
+      ORDER BY event.heard DESC, event.vehicle DESC, event.place DESC LIMIT ?
+      """, values + [.integer(query.limit)]
+    ).reversed().map(Report.init)
+  }
+
+  private static func sequence(
+    of digest: EventDigest, in vehicle: String, in transaction: borrowing Transaction
+  ) throws(StoreError) -> Int64? {
+    try transaction.run(
+      "SELECT sequence FROM event WHERE vehicle = ? AND digest = ?", [.text(vehicle), .text(digest.text)]
+    ).first?.integer("sequence")
+  }
+
+  private static func insert(
+    _ signed: SignedEvent, _ findings: [EventChain.Finding], at now: Int64, in transaction: borrowing Transaction
+  ) throws(StoreError) {
+    let (event, content) = (signed.event, signed.event.content)
+    let vehicle = Value.text(event.vehicle.description)
+    try transaction.run(
+      """
+      INSERT INTO event (vehicle, place, digest, sequence, heard, time, kind, step, position, jti, code, cause, method,
+        zone, untold, finding, text)
+      VALUES (?, (SELECT COALESCE(max(place), 0) + 1 FROM event WHERE vehicle = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+        ?, ?, ?)
+      """,
+      [
+        vehicle, vehicle, .text(signed.digest.text), .integer(event.sequence), .integer(now), .integer(content.time),
+        .text(content.kind.rawValue), Value(content.step?.description), Value(content.position?.rawValue),
+        Value(content.token), Value(content.code), Value(content.cause), Value(content.method), Value(content.zone),
+        Value(content.untold), Value(findings.isEmpty ? nil : findings.map(\.text).joined(separator: "; ")),
+        .text(String(decoding: signed.text, as: UTF8.self)),
+      ])
+  }
+}

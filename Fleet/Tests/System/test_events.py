@@ -1,0 +1,93 @@
+"""What vehicles report is kept once, with the server killed, the broker away and reports that are forged; and is shown."""
+
+import json
+import random
+import signal
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from programs import wait_until
+from test_fleet import Phone, booked
+from test_stepctl import Joined
+
+
+@pytest.fixture
+def phone(fleet, new_rider, tmp_path):
+    return Phone(fleet, tmp_path / "phone", new_rider)
+
+
+def history(fleet, *arguments) -> list[dict]:
+    shown = fleet.types("history", "--json", *arguments)
+    assert shown.returncode == 0, shown
+    return [json.loads(line) for line in shown.stdout.splitlines()]
+
+
+def test_an_opening_is_shown_with_its_booking_and_its_rider(fleet, phone, tmp_path):
+    with ExitStack() as stack:
+        car = Joined(fleet, tmp_path / "board/car", "car", stack)
+        booking = booked(phone.rider, car)
+        phone.gets_access(booking["id"])
+        opened = phone.opens(car)
+        assert (opened.status, opened.stdout) == (0, "the left step is open\n"), opened
+        wait_until(lambda: history(fleet)[-1:] and history(fleet)[-1]["kind"] == "ended", "the opening is heard")
+        started, began, ended = history(fleet)
+        assert (started["kind"], began["kind"], ended["kind"]) == ("started", "began", "ended")
+        assert began["booking"] == booking["id"] and began["email"] == phone.rider.email, began
+        assert (began["vehicle"], began["step"], began["position"], began["method"]) == ("car", "left", "open", "beacon")
+        assert ended["position"] == "open" and ended["code"] is None and ended["finding"] is None, ended
+        text = fleet.types("history", "--booking", booking["id"][:8]).stdout.splitlines()
+        assert len(text) == 1 and f"  car: left: open for {booking['id'][:8]} {phone.rider.email} (beacon, " in text[0], text
+        for arguments, count in (
+            (("--account", phone.rider.email.upper()), 1), (("--account", "nobody@example.org"), 0), (("--vehicle", "CAR"), 3),
+            (("--lines", "2"), 2), (("--since", "2999-01-01T00:00:00Z"), 0), (("--since", "2020-01-01T00:00:00Z"), 3),
+        ):
+            assert len(history(fleet, *arguments)) == count, arguments
+        for arguments in (("--vehicle", "bus"), ("--since", "yesterday"), ("--lines", "0")):
+            refused = fleet.types("history", *arguments)
+            assert refused.returncode == 1 and len(refused.stderr.splitlines()) == 1, refused
+        # Commands by hand read what the server has kept.
+        log = car.stepctl("operator", "log", fleet.folder / "operator", "car", "--verify", "--json")
+        assert log.status == 0 and log.objects[-1]["events"] >= 3 and log.objects[-1]["findings"] == 0, log
+        assert fleet.types("revoke", "--booking", booking["id"]).returncode == 0
+        refusal = lambda: [one for one in history(fleet) if one["kind"] == "refused"]  # noqa: E731
+
+        def asks_in_vain():
+            phone.stepctl("close", "--side", "left", "--radio", car.radio)
+            return refusal()
+
+        wait_until(asks_in_vain, "a refusal is heard")
+        assert refusal()[-1]["code"] == "token_revoked" and refusal()[-1]["booking"] == booking["id"], refusal()
+
+
+def test_each_event_is_kept_once_however_often_the_server_is_killed(fleet, phone, tmp_path):
+    with ExitStack() as stack:
+        car = Joined(fleet, tmp_path / "board/car", "car", stack)
+        booking = booked(phone.rider, car)
+        phone.gets_access(booking["id"])
+        chance = random.Random(33)
+        count = 0
+        for _ in range(5):
+            for what in ("open", "close"):
+                assert phone.stepctl(what, "--side", "left", "--radio", car.radio).status == 0
+                count += 2
+                time.sleep(chance.random() / 5)
+            fleet.process.send_signal(signal.SIGKILL)
+            fleet.process.wait()
+            # The vehicle reports to nobody, and again.
+            assert phone.stepctl("open", "--side", "left", "--radio", car.radio).status == 0
+            assert phone.stepctl("close", "--side", "left", "--radio", car.radio).status == 0
+            count += 4
+            fleet.starts()
+
+        def motions():
+            return [one for one in history(fleet, "--lines", "1000") if one["kind"] in ("began", "ended")]
+
+        wait_until(lambda: len(motions()) >= count, "all motions are heard")
+        time.sleep(1)
+        heard = motions()
+        assert len(heard) == count and not any(one["finding"] for one in heard)
+        sequences = [one["seq"] for one in history(fleet, "--lines", "1000")]
+        assert sequences == sorted(set(sequences))
+        assert car.stepctl("operator", "log", fleet.folder / "operator", "car", "--verify").status == 0
