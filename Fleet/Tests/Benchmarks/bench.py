@@ -430,7 +430,7 @@ def revoke_one(server: Server, kept: Kept, car: str, booking: str) -> float:
     revoking = subprocess.Popen(
         [STEPFLEET, "booking", "cancel", "--dir", server.folder, booking], stdout=subprocess.PIPE, text=True)
     seconds = kept.next(car, began)
-    assert revoking.communicate()[0].endswith(" 1 tokens revoked\n")
+    assert revoking.communicate()[0].endswith("1 token revoked\n")
     return seconds * 1e3
 
 
