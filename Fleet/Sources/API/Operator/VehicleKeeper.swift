@@ -83,7 +83,8 @@ actor VehicleKeeper {
   }
 
   /// Whether a vehicle that was made by hand, and that the database does not have, has this one's id or topic. One that
-  /// was made since the last run is not found: a run looks at all vehicles, and a vehicle that joins does not wait for it.
+  /// was made since the last run is not found: a run looks at all vehicles, and a vehicle that joins does not wait for
+  /// it.
   func hasByHand(_ record: VehicleRecord) async throws -> Bool {
     if byHand == nil { try await agree() }
     for folder in byHand ?? [] {
