@@ -136,8 +136,8 @@ public struct FleetOperator: Sendable {
     }
   }
 
-  /// Writes mosquitto's list of who may use which topics, which mosquitto reads again on SIGHUP, and its plugin's list of
-  /// removed vehicles, which the plugin reads within a second.
+  /// Writes mosquitto's list of who may use which topics, which mosquitto reads again on SIGHUP, and its plugin's list
+  /// of removed vehicles, which the plugin reads within a second.
   ///
   /// - Parameters:
   ///   - known: vehicles by the names of their folders; those of other folders are read there.

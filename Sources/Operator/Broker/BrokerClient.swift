@@ -53,8 +53,8 @@ public struct VehicleTopics: Sendable, Equatable {
     (self.vehicle, self.topic, self.steps) = (vehicle, topic, steps)
   }
 
-  /// Whether they are those that a vehicle gets unless somebody chooses others: `vehicles/UUID/…`, with steps `left` and
-  /// `right`. For these, mosquitto's plugin has the same rules (Fleet/Sources/MosquittoPlugin).
+  /// Whether they are those that a vehicle gets unless somebody chooses others: `vehicles/UUID/…`, with steps `left`
+  /// and `right`. For these, mosquitto's plugin has the same rules (Fleet/Sources/MosquittoPlugin).
   public var areUsual: Bool {
     topic.description == "vehicles/\(vehicle)" && steps.allSatisfy { ["left", "right"].contains($0.id.description) }
   }

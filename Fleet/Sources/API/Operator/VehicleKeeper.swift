@@ -17,8 +17,8 @@ actor VehicleKeeper {
   /// Whether `agreeSoon` waits, and when the last run began.
   private var isAwaited = false
   private var last: ContinuousClock.Instant?
-  /// The folders of vehicles that were made by hand, and when they were read.
-  private var byHand: (folders: Set<String>, time: ContinuousClock.Instant)?
+  /// The folders of vehicles that were made by hand, as the last run has seen them.
+  private var byHand: Set<String>?
 
   init(store: any Store, issuer: any AccessIssuer, logger: Logger, clock: @escaping Clock) {
     (self.store, self.issuer, self.logger, self.clock) = (store, issuer, logger, clock)
@@ -51,7 +51,9 @@ actor VehicleKeeper {
     let former = removed.filter { !$0.waits }
     let names = Dictionary(grouping: former, by: \.folder).mapValues { Set($0.compactMap { UUID($0.id) }) }
     try await issuer.keep([:], without: names)
-    var missing = folders.subtracting(try await issuer.folders())[...]
+    let present = try await issuer.folders()
+    byHand = present.subtracting(folders)
+    var missing = folders.subtracting(present)[...]
     while !missing.isEmpty {
       let batch = Array(missing.prefix(Self.batch))
       missing = missing.dropFirst(Self.batch)
@@ -81,13 +83,11 @@ actor VehicleKeeper {
   }
 
   /// Whether a vehicle that was made by hand, and that the database does not have, has this one's id or topic. One that
-  /// was made in the last second may not be found.
+  /// was made since the last run is not found: a run looks at all vehicles, and a vehicle that joins does not wait for
+  /// it.
   func hasByHand(_ record: VehicleRecord) async throws -> Bool {
-    if byHand.map({ $0.time + Self.pause < .now }) ?? true {
-      let known = try await store.read { try VehicleTable.folders(in: $0) }
-      byHand = (try await issuer.folders().subtracting(known), .now)
-    }
-    for folder in byHand?.folders ?? [] {
+    if byHand == nil { try await agree() }
+    for folder in byHand ?? [] {
       guard let other = try await issuer.record(in: folder) else { continue }
       if other.topic == record.topic || other.vehicle.uuid == record.vehicle.uuid { return true }
     }

@@ -65,6 +65,8 @@ package enum FleetTables {
         "CREATE UNIQUE INDEX vehicle_topic ON vehicle (topic) WHERE service <> 'removed'",
         "CREATE INDEX vehicle_folder ON vehicle (folder)",
       ]),
+    // Of removed vehicles, too, whose topics nobody else gets for a while.
+    Migration("vehicle-topic-1", ["CREATE INDEX vehicle_every_topic ON vehicle (topic)"]),
     // What each column means: EventTable. `place` counts a vehicle's events as they were heard.
     Migration(
       "event-1",

@@ -125,11 +125,14 @@ enum VehicleTable {
         (topic <> 'vehicles/' || id
           OR replace(replace(steps, '"id":"left"', ''), '"id":"right"', '') LIKE '%"id":%')
         """
-      case .all: "topic IS NOT NULL"
+      case .all: "1 = 1"
       }
     var topics: [String: VehicleTopics] = [:]
     for row in try transaction.run(
-      "SELECT id, folder, steps, topic FROM vehicle WHERE service <> 'removed' AND \(condition) ORDER BY created, id"
+      """
+      SELECT id, folder, steps, topic FROM vehicle
+      WHERE service <> 'removed' AND topic IS NOT NULL AND \(condition) ORDER BY created, id
+      """
     ) { topics[row.text("folder")] = row.topics }
     return topics
   }
