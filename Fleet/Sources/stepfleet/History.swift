@@ -2,6 +2,30 @@ import ArgumentParser
 import Encoding
 import Foundation
 
+struct Status: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Shows what each vehicle has told: where its steps are, who has it, and what it refused last.")
+  @OptionGroup var server: ServerOption
+  @Flag(help: "Print JSON.") var json = false
+
+  func run() throws {
+    let answer = try server.ask("GET", "/status")
+    if json { return print(answer.text) }
+    let rows = (answer["vehicles"]?.array ?? []).map { vehicle -> JSON in
+      let steps = (vehicle["steps"]?.array ?? []).map { step in
+        "\(step["id"]?.string ?? "?") \(step["position"]?.string.map(History.rest) ?? "-")"
+          + (step["fault"]?.string.map { " (\($0))" } ?? "")
+      }
+      let booking = vehicle["booking"]?.string.map { String($0.prefix(8)) }
+      return .object(
+        (vehicle.object ?? []).filter { !["steps", "booking"].contains($0.name) } + [
+          .init("steps", .string(steps.joined(separator: ", "))), .init("booking", booking.map(JSON.string) ?? .null),
+        ])
+    }
+    printTable(rows, ["name", "state", "steps", "booking", "heard", "refusal"])
+  }
+}
+
 struct History: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Shows what the vehicles did and refused.",
@@ -52,10 +76,10 @@ struct History: ParsableCommand {
     return "\(text("time") ?? "")  \(text("vehicle") ?? text("id") ?? "?"): \(step)\(what)\(finding)"
   }
 
-  private static func rest(_ position: String) -> String {
+  static func rest(_ position: String) -> String {
     switch position {
     case "close": "closed"
-    case "unknown": "somewhere between open and closed"
+    case "unknown": "between open and closed"
     default: position
     }
   }

@@ -11,8 +11,8 @@ struct Stepfleet: ParsableCommand {
     commandName: "stepfleet", abstract: "A fleet's server: riders log in, book a vehicle, and open its steps.",
     version: Program.version,
     subcommands: [
-      Init.self, Mosquitto.self, RabbitMQ.self, Serve.self, VehicleGroup.self, AccountGroup.self, BookingGroup.self, History.self,
-      Revoke.self,
+      Init.self, Mosquitto.self, RabbitMQ.self, Serve.self, VehicleGroup.self, AccountGroup.self, BookingGroup.self,
+      Status.self, History.self, Revoke.self,
       KeysGroup.self, Backup.self, Restore.self, Check.self,
     ])
 
@@ -68,6 +68,11 @@ struct Stepfleet: ParsableCommand {
       [
         ("stepfleet revoke --booking 0f3a12bc", "cancel a booking, and take its access back"),
         ("stepfleet revoke --account anna@example.org", "cancel all that somebody has booked"),
+      ]
+    case "stepfleet history":
+      [
+        ("stepfleet history --account anna@example.org", "what vehicles did and refused for her"),
+        ("stepfleet history --vehicle Van --since 2026-11-30T22:00:00Z", "what one has done since then"),
       ]
     case "stepfleet mosquitto":
       [

@@ -35,6 +35,7 @@ enum EventTable {
     guard let findings else { return .waits }
     try insert(signed, findings, at: now, in: transaction)
     try setEnd(signed.place, of: vehicle, in: transaction)
+    try note(event, at: now, in: transaction)
     return .kept(findings)
   }
 
@@ -54,6 +55,56 @@ enum EventTable {
       INSERT INTO event_end (vehicle, sequence, digest) VALUES (?, ?, ?)
       ON CONFLICT (vehicle) DO UPDATE SET sequence = excluded.sequence, digest = excluded.digest
       """, [.text(vehicle), .integer(place.sequence), .text(place.digest.text)])
+  }
+
+  /// Notes what an event says about the vehicle's present.
+  private static func note(_ event: VehicleEvent, at now: Int64, in transaction: borrowing Transaction) throws(StoreError) {
+    let (vehicle, content) = (Value.text(event.vehicle.description), event.content)
+    try transaction.run("UPDATE event_end SET heard = ? WHERE vehicle = ?", [.integer(now), vehicle])
+    if content.kind == .refused {
+      try transaction.run(
+        "UPDATE event_end SET refusal = ?, refused = ? WHERE vehicle = ?",
+        [Value(content.code), .integer(content.time), vehicle])
+    }
+    let position: String? =
+      switch content.kind {
+      case .began: "moving"
+      case .ended: content.position?.rawValue ?? "unknown"
+      default: nil
+      }
+    guard let step = content.step, let position else { return }
+    try transaction.run(
+      """
+      INSERT INTO step_state (vehicle, step, position, fault, since) VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT (vehicle, step) DO UPDATE SET position = excluded.position, fault = excluded.fault,
+        since = excluded.since
+      """, [vehicle, .text(step.description), .text(position), Value(content.code), .integer(content.time)])
+  }
+
+  /// What vehicles have told of their present, by their ids.
+  static func present(in transaction: borrowing Transaction) throws(StoreError) -> [String: Present] {
+    var present: [String: Present] = [:]
+    for row in try transaction.run("SELECT vehicle, heard, refusal, refused FROM event_end") {
+      present[row.text("vehicle")] = Present(
+        heard: row.optionalInteger("heard"), refusal: row.optionalText("refusal"),
+        refused: row.optionalInteger("refused"))
+    }
+    for row in try transaction.run("SELECT vehicle, step, position, fault FROM step_state") {
+      present[row.text("vehicle"), default: Present()].steps[row.text("step")] = (
+        row.text("position"), row.optionalText("fault")
+      )
+    }
+    return present
+  }
+
+  struct Present: Sendable {
+    /// When the last event was heard, Unix time; nil if none was.
+    var heard: Int64?
+    /// The word of the last refusal, and its time on the vehicle's clock.
+    var refusal: String?
+    var refused: Int64?
+    /// Where the steps are, and why they are not where they should be.
+    var steps: [String: (position: String, fault: String?)] = [:]
   }
 
   /// The events that were kept after that one, in their order; all of them if it is nil, and none if it is not there.

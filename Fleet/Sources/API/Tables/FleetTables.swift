@@ -80,7 +80,17 @@ package enum FleetTables {
         """,
         "CREATE INDEX event_heard ON event (heard)",
         "CREATE INDEX event_jti ON event (jti) WHERE jti IS NOT NULL",
-        "CREATE TABLE event_end (vehicle TEXT NOT NULL PRIMARY KEY, sequence BIGINT NOT NULL, digest TEXT NOT NULL)",
+        // The last event of each vehicle, and its last refusal; and where each step is.
+        """
+        CREATE TABLE event_end (
+          vehicle TEXT NOT NULL PRIMARY KEY, sequence BIGINT NOT NULL, digest TEXT NOT NULL, heard BIGINT,
+          refusal TEXT, refused BIGINT)
+        """,
+        """
+        CREATE TABLE step_state (
+          vehicle TEXT NOT NULL, step TEXT NOT NULL, position TEXT NOT NULL, fault TEXT, since BIGINT NOT NULL,
+          PRIMARY KEY (vehicle, step))
+        """,
       ]),
   ]
 
