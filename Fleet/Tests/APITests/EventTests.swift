@@ -106,3 +106,145 @@ private struct Controller {
     }
   }
 }
+
+@Suite struct EventListenerTests {
+  private let key = DecryptionKey()
+
+  /// A vehicle of the fleet.
+  private func vehicle(of bench: Bench) async throws -> Controller {
+    let car = Controller(.random())
+    let record = VehicleRecord(
+      vehicle: try Vehicle(name: "tram", uuid: car.vehicle, steps: PlayedIssuer.steps),
+      topic: TopicPrefix("vehicles/\(car.vehicle)")!, encryptionKey: DecryptionKey().encryptionKey,
+      signingKey: car.key.verificationKey, certificate: Array("certificate".utf8))
+    bench.issuer.have(record, in: "tram")
+    _ = try await bench.service.addVehicle("tram")
+    return car
+  }
+
+  private func listen(_ bench: Bench, _ broker: PlayedBroker, until isDone: () async throws -> Bool) async throws {
+    let listener = EventListener(
+      store: bench.store, issuer: broker, logger: Logger(label: "test") { [log = bench.log] _ in log.handler() },
+      clock: { [bench] in bench.now })
+    let task = Task { await listener.run() }
+    let end = ContinuousClock.now + .seconds(60)
+    while try await !isDone() {
+      if ContinuousClock.now > end {
+        Issue.record("it is not done: \(bench.log.text)")
+        break
+      }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+    task.cancel()
+    await task.value
+  }
+
+  private func kept(_ bench: Bench, _ vehicle: UUID) async throws -> [SignedEvent] {
+    try await bench.store.read { try EventTable.kept(after: nil, of: vehicle.description, upTo: 1000, in: $0) }
+  }
+
+  @Test(arguments: Engine.forRules)
+  func `what is forged, another's, or heard twice is not kept`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    var (car, thief) = (try await vehicle(of: bench), Controller(.random()))
+    let broker = PlayedBroker(key)
+    let (first, second, third) = (try car.event(.started), try car.event(.began), try car.event(.ended))
+    var forger = Controller(car.vehicle)
+    for event in [try forger.event(.started), try thief.event(.started), second, first, second, first] {
+      broker.report(event, on: car.vehicle)
+    }
+    broker.report(third, on: thief.vehicle)
+    broker.send(Array("{}".utf8), on: car.vehicle)
+    broker.report(third, on: car.vehicle)
+    try await listen(bench, broker) { try await kept(bench, car.vehicle).count == 3 }
+    #expect(try await kept(bench, car.vehicle) == [first, second, third])
+    #expect(broker.now.folder == [first, second, third])
+    #expect(broker.now.subscribed == ["vehicles/+/events"])
+    #expect(bench.log.text.contains("a message is no event of the vehicle"))
+    #expect(!bench.log.text.contains("not whole"))
+  }
+
+  @Test func `what follows a lost event is kept after a while, and told`() async throws {
+    let bench = try await Bench()
+    var car = try await vehicle(of: bench)
+    let broker = PlayedBroker(key)
+    let first = try car.event(.started)
+    _ = try car.event(.began)
+    let third = try car.event(.ended)
+    broker.report(first, on: car.vehicle)
+    broker.report(third, on: car.vehicle)
+    try await listen(bench, broker) { try await kept(bench, car.vehicle).count == 2 }
+    #expect(bench.log.text.contains("a vehicle's events are not whole") && bench.log.text.contains("no event 2"))
+    let shown = try await bench.service.history(.init())
+    #expect(shown.map { $0["finding"]?.string == nil } == [true, false])
+  }
+
+  @Test func `a notice acknowledges many events, and what the operator has already is followed`() async throws {
+    let bench = try await Bench()
+    var car = try await vehicle(of: bench)
+    let broker = PlayedBroker(key)
+    let first = try car.event(.started)
+    broker.state.withLock { $0.folder = [first] }
+    let id = car.vehicle.description
+    try await bench.store.write { try NoticeTable.forget(id, in: $0) }
+    for _ in 0..<31 { broker.report(try car.event(.notice), on: car.vehicle) }
+    try await listen(bench, broker) { try await kept(bench, car.vehicle).count == 31 }
+    #expect(broker.now.folder.count == 32)
+    // They all were wanted when the connection was there; more are wanted by what is heard.
+    let wishes = { try await bench.store.read { try $0.run("SELECT wish FROM notice WHERE vehicle = ?", [.text(id)]) } }
+    let before = try await wishes()[0].integer("wish")
+    let again = PlayedBroker(key)
+    again.state.withLock { $0.folder = broker.now.folder }
+    for _ in 0..<33 { again.report(try car.event(.notice), on: car.vehicle) }
+    try await listen(bench, again) { try await kept(bench, car.vehicle).count == 64 }
+    #expect(try await wishes()[0].integer("wish") == before + 2)
+  }
+}
+
+/// A broker, and the operator's folder.
+private final class PlayedBroker: EventIssuer, NoticeLine {
+  let state = Mutex(State())
+  private let key: DecryptionKey
+
+  struct State {
+    var events: [NoticeConnection.Event] = [.connected]
+    var subscribed: [String] = []
+    var folder: [SignedEvent] = []
+  }
+
+  init(_ key: DecryptionKey) { self.key = key }
+
+  var now: State { state.withLock { $0 } }
+
+  func report(_ event: SignedEvent, on vehicle: UUID) {
+    send(VehicleEvent.sealed(event.text, to: key.encryptionKey), on: vehicle)
+  }
+
+  func send(_ payload: [UInt8], on vehicle: UUID) {
+    state.withLock { $0.events.append(.notice(topic: "vehicles/\(vehicle)/events", payload: payload)) }
+  }
+
+  func listen() throws -> any NoticeLine { self }
+  func opener() async throws -> EventOpener { EventOpener([key]) }
+  func lastEvent(of vehicle: UUID) async throws -> EventPlace? { now.folder.last?.place }
+
+  func keep(_ events: [SignedEvent], of vehicle: UUID) async throws -> Bool {
+    state.withLock { $0.folder += events }
+    return true
+  }
+
+  let isIncomplete = false
+  func subscribe(to topic: String) { state.withLock { $0.subscribed.append(topic) } }
+  func publish(_ text: String, to topic: String) {}
+  func wake() {}
+  func close() {}
+
+  func wait(for duration: Duration) async throws -> (events: [NoticeConnection.Event], isWoken: Bool) {
+    let events = state.withLock { state in
+      defer { state.events = [] }
+      return state.events
+    }
+    if events.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+    return (events, false)
+  }
+}
