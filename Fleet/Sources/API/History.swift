@@ -1,3 +1,5 @@
+import Booking
+import Domain
 import Encoding
 import Store
 import Web

@@ -1,7 +1,7 @@
-import Domain
+package import Domain
 package import Logging
 package import Operator
-import StepProtocol
+package import StepProtocol
 package import Store
 package import Web
 

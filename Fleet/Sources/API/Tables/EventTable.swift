@@ -107,18 +107,20 @@ enum EventTable {
     var steps: [String: (position: String, fault: String?)] = [:]
   }
 
-  /// The events that were kept after that one, in their order; all of them if it is nil, and none if it is not there.
+  /// The events that were kept after that one, in their order; all of them if it is nil, and none if nothing follows it.
   static func kept(
     after place: EventPlace?, of vehicle: String, upTo count: Int, in transaction: borrowing Transaction
   ) throws(StoreError) -> [SignedEvent] {
     try transaction.run(
       """
       SELECT text FROM event WHERE vehicle = ? AND place > COALESCE(
-        (SELECT place FROM event WHERE vehicle = ? AND digest = ?), CAST(? AS BIGINT))
+        (SELECT place FROM event WHERE vehicle = ? AND digest = ?),
+        (SELECT min(place) - 1 FROM event WHERE vehicle = ? AND previous = ?), CAST(? AS BIGINT))
       ORDER BY place LIMIT ?
       """,
       [
-        .text(vehicle), .text(vehicle), .text(place?.digest.text ?? ""),
+        .text(vehicle), .text(vehicle), .text(place?.digest.text ?? ""), .text(vehicle),
+        .text(place?.digest.text ?? ""),
         // No place is greater.
         .integer(place == nil ? 0 : .max), .integer(Int64(count)),
       ]
@@ -191,13 +193,13 @@ enum EventTable {
     let vehicle = Value.text(event.vehicle.description)
     try transaction.run(
       """
-      INSERT INTO event (vehicle, place, digest, sequence, heard, time, kind, step, position, jti, code, cause, method,
+      INSERT INTO event (vehicle, place, digest, previous, sequence, heard, time, kind, step, position, jti, code, cause, method,
         zone, untold, finding, text)
       VALUES (?, (SELECT COALESCE(max(place), 0) + 1 FROM event WHERE vehicle = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-        ?, ?, ?)
+        ?, ?, ?, ?)
       """,
       [
-        vehicle, vehicle, .text(signed.digest.text), .integer(event.sequence), .integer(now), .integer(content.time),
+        vehicle, vehicle, .text(signed.digest.text), .text(event.previous.text), .integer(event.sequence), .integer(now), .integer(content.time),
         .text(content.kind.rawValue), Value(content.step?.description), Value(content.position?.rawValue),
         Value(content.token), Value(content.code), Value(content.cause), Value(content.method), Value(content.zone),
         Value(content.untold), Value(findings.isEmpty ? nil : findings.map(\.text).joined(separator: "; ")),

@@ -73,8 +73,8 @@ package enum FleetTables {
       [
         """
         CREATE TABLE event (
-          vehicle TEXT NOT NULL, place BIGINT NOT NULL, digest TEXT NOT NULL, sequence BIGINT NOT NULL,
-          heard BIGINT NOT NULL, time BIGINT NOT NULL, kind TEXT NOT NULL, step TEXT, position TEXT, jti TEXT, code TEXT,
+          vehicle TEXT NOT NULL, place BIGINT NOT NULL, digest TEXT NOT NULL, previous TEXT NOT NULL,
+          sequence BIGINT NOT NULL, heard BIGINT NOT NULL, time BIGINT NOT NULL, kind TEXT NOT NULL, step TEXT, position TEXT, jti TEXT, code TEXT,
           cause TEXT, method TEXT, zone TEXT, untold BIGINT, finding TEXT, text TEXT NOT NULL,
           PRIMARY KEY (vehicle, place), CONSTRAINT "event.vehicle, event.digest" UNIQUE (vehicle, digest))
         """,

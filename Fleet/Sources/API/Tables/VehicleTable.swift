@@ -140,7 +140,7 @@ enum VehicleTable {
   /// The vehicle that reports on that topic, if it is the fleet's, or was and may report still.
   static func record(
     withEvents topic: String, in transaction: borrowing Transaction
-  ) throws(StoreError) -> VehicleRecord? {
+  ) throws -> VehicleRecord? {
     guard let vehicle = try topics(ofTopic: topic, in: transaction).first(where: { $0.topic.events == topic }) else {
       return nil
     }
