@@ -29,6 +29,7 @@ struct Status: ParsableCommand {
 struct History: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Shows what the vehicles did and refused.",
+    usage: "stepfleet history [<options>]",
     discussion: """
       Vehicles sign what they report, and each report is kept once. `--json` has all of it, and what is wrong with the \
       order of a vehicle's reports.
