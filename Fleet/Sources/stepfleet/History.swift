@@ -26,6 +26,31 @@ struct Status: ParsableCommand {
   }
 }
 
+struct Support: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Says why somebody cannot open a step, as far as the server knows.",
+    usage: "stepfleet support [<options>] <who>")
+  @OptionGroup var server: ServerOption
+  @Flag(help: "Print JSON.") var json = false
+  @Argument(
+    help: "An account's address, a booking's id or how that begins, or what a vehicle's log has: b-…, or a token's id.")
+  var who: String
+
+  func run() throws {
+    let answer = try server.ask("POST", "/support", ["who": .string(who)])
+    if json { return print(answer.text) }
+    func text(_ json: JSON, _ name: String) -> String { json[name]?.string ?? "-" }
+    print("\(text(answer, "email")): \(text(answer, "state"))")
+    for booking in answer["bookings"]?.array ?? [] {
+      print(
+        "\(text(booking, "id").prefix(8))  \(text(booking, "name"))  \(text(booking, "from")) to \(text(booking, "to"))  "
+          + text(booking, "state"))
+    }
+    for refusal in answer["refusals"]?.array ?? [] { print(History.line(refusal)) }
+    for finding in answer["findings"]?.array ?? [] { print("- \(finding.string ?? "")") }
+  }
+}
+
 struct History: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Shows what the vehicles did and refused.",

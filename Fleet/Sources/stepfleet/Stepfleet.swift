@@ -12,7 +12,7 @@ struct Stepfleet: ParsableCommand {
     version: Program.version,
     subcommands: [
       Init.self, Mosquitto.self, RabbitMQ.self, Serve.self, VehicleGroup.self, AccountGroup.self, BookingGroup.self,
-      Status.self, History.self, Revoke.self,
+      Status.self, History.self, Support.self, Revoke.self,
       KeysGroup.self, Backup.self, Restore.self, Check.self,
     ])
 
@@ -73,6 +73,11 @@ struct Stepfleet: ParsableCommand {
       [
         ("stepfleet history --account anna@example.org", "what vehicles did and refused for her"),
         ("stepfleet history --vehicle Van --since 2026-11-30T22:00:00Z", "what one has done since then"),
+      ]
+    case "stepfleet support":
+      [
+        ("stepfleet support anna@example.org", "she cannot open"),
+        ("stepfleet support b-547EC553F6121C54", "whom a vehicle's log names so"),
       ]
     case "stepfleet mosquitto":
       [

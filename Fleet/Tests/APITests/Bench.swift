@@ -48,6 +48,8 @@ final class Bench: Sendable {
       issuer.have(name)
       _ = try await service.addVehicle(name)
     }
+    // They have had their first notices.
+    try await store.write { _ = try $0.run("DELETE FROM notice") }
   }
 
   final class PlayedClock: Sendable {

@@ -1,3 +1,4 @@
+import Booking
 import Domain
 import Encoding
 import FleetTestSupport
@@ -107,6 +108,34 @@ private struct Controller {
     ] {
       #expect(try await bench.service.history(query).count == count, "\(query)")
     }
+    // What vehicles' logs and the operator's have leads there, too.
+    let subject = try await bench.store.read { try $0.run("SELECT subject FROM booking")[0].text("subject") }
+    for name in [subject, "token 1", String(booking.id.prefix(8)), booking.id] {
+      #expect(try await bench.service.bookingMeant(by: name) == booking.id, "\(name)")
+    }
+    let present = try await bench.service.status()
+    #expect(present.map { $0["name"]?.string } == ["car", "van"] && present[0]["heard"] != .null)
+    #expect(present[0]["steps"]?.array?.map { $0["position"]?.string } == ["open", nil] && present[1]["heard"] == .null)
+  }
+
+  @Test(arguments: Engine.forRules)
+  func `who cannot open a step learns why from one command`(_ engine: Engine) async throws {
+    let (bench, phone) = (try await Bench(engine), TestDevice())
+    await #expect(throws: FleetRefusal.noSuchBooking) { try await bench.service.support("nobody@example.org") }
+    let booking = try await bench.ride(phone)
+    var car = Controller(UUID(try await bench.id(of: "car"))!)
+    func findings(_ who: String) async throws -> [String] {
+      try await bench.service.support(who)["findings"]?.array?.compactMap(\.string) ?? []
+    }
+    #expect(try await findings(booking.id).last == "car was never heard: does it reach the broker?")
+    _ = try await take(bench, car.event(.started), car.event(.refused, token: "token 1"))
+    let found = try await bench.service.support("token 1")
+    #expect(found["refusals"]?.array?.count == 1 && found["bookings"]?.array?.count == 1)
+    #expect(try await findings("token 1").first?.hasPrefix("car refused at 1970-01-01T00:00:01Z: ") == true)
+    try await bench.service.setService(.suspended, of: "car")
+    #expect(try await findings(booking.id).contains("car is out of service: `stepfleet vehicle resume`"))
+    bench.wait(4 * hour)
+    #expect(try await findings(booking.id).contains("there is no booking that is not over"))
   }
 }
 

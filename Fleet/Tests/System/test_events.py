@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import signal
 import time
 from contextlib import ExitStack
@@ -59,6 +60,15 @@ def test_an_opening_is_shown_with_its_booking_and_its_rider(fleet, phone, tmp_pa
             return refusal()
 
         wait_until(asks_in_vain, "a refusal is heard")
+        helped = fleet.types("support", phone.rider.email)
+        assert helped.returncode == 0 and "- car refused at " in helped.stdout and ": token_revoked" in helped.stdout, helped
+        assert helped.stdout.splitlines()[0] == f"{phone.rider.email}: active"
+        named = re.search(r"b-[0-9A-F]{16}", (car.folder.parent / "stepd.log").read_text())[0]
+        assert json.loads(fleet.types("support", named, "--json").stdout)["email"] == phone.rider.email
+        assert fleet.types("support", "nobody@example.org").returncode == 1
+        shown = fleet.types("status").stdout.splitlines()
+        assert shown[0].split() == ["name", "state", "steps", "booking", "heard", "refusal"], shown
+        assert shown[1].startswith("car  ") and "left open, right -" in shown[1] and "token_revoked" in shown[1], shown
         assert refusal()[-1]["code"] == "token_revoked" and refusal()[-1]["booking"] == booking["id"], refusal()
 
 

@@ -51,6 +51,9 @@ extension FleetService {
         ])
     }
     router.get("/status") { [self] _, _ in Response(json: ["vehicles": .array(try await status())]) }
+    router.post("/support") { [self] request, _ in
+      try await Response(json: support(Body(of: request, members: ["who"]).string("who")))
+    }
     router.post("/history") { [self] request, _ in
       let body = try await Body(of: request, members: ["vehicle", "booking", "account", "since", "limit"])
       guard let limit = body["limit"]?.integer, (1...Self.longestHistory).contains(limit) else {

@@ -79,6 +79,7 @@ package enum FleetTables {
           PRIMARY KEY (vehicle, place), CONSTRAINT "event.vehicle, event.digest" UNIQUE (vehicle, digest))
         """,
         "CREATE INDEX event_heard ON event (heard)",
+        "CREATE INDEX booking_subject ON booking (subject)",
         "CREATE INDEX event_jti ON event (jti) WHERE jti IS NOT NULL",
         // The last event of each vehicle, and its last refusal; and where each step is.
         """
