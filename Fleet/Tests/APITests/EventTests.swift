@@ -48,7 +48,8 @@ private struct Controller {
     var car = Controller(.random())
     let (first, second, third) = (try car.event(.started), try car.event(.began), try car.event(.ended))
     #expect(try await take(bench, second, third) == [.waits, .waits])
-    #expect(try await take(bench, first, first, second, third, second) == [.kept([]), .known, .kept([]), .kept([]), .known])
+    let outcomes = try await take(bench, first, first, second, third, second)
+    #expect(outcomes == [.kept([]), .known, .kept([]), .kept([]), .known])
     let name = car.vehicle.description
     #expect(try await bench.store.read { try EventTable.end(of: name, in: $0) } == third.place)
     let kept = { (place: EventPlace?) in
@@ -103,8 +104,9 @@ private struct Controller {
     #expect(shown[1]["booking"]?.string == booking.id && shown[1]["vehicle"]?.string == "car")
     #expect(shown[1]["email"]?.string != nil && shown[0]["email"] == .null)
     for (query, count) in [
-      (EventTable.Query(booking: String(booking.id.prefix(8))), 1), (.init(vehicle: "CAR"), 3), (.init(vehicle: "van"), 0),
-      (.init(account: shown[1]["email"]?.string?.uppercased()), 1), (.init(since: bench.now + 1), 0), (.init(limit: 2), 2),
+      (EventTable.Query(booking: String(booking.id.prefix(8))), 1), (.init(vehicle: "CAR"), 3),
+      (.init(vehicle: "van"), 0), (.init(account: shown[1]["email"]?.string?.uppercased()), 1),
+      (.init(since: bench.now + 1), 0), (.init(limit: 2), 2),
     ] {
       #expect(try await bench.service.history(query).count == count, "\(query)")
     }
@@ -115,7 +117,8 @@ private struct Controller {
     }
     let present = try await bench.service.status()
     #expect(present.map { $0["name"]?.string } == ["car", "van"] && present[0]["heard"] != .null)
-    #expect(present[0]["steps"]?.array?.map { $0["position"]?.string } == ["open", nil] && present[1]["heard"] == .null)
+    #expect(present[0]["steps"]?.array?.map { $0["position"]?.string } == ["open", nil])
+    #expect(present[1]["heard"] == .null)
   }
 
   @Test(arguments: Engine.forRules)

@@ -51,8 +51,9 @@ package struct EventArchive: Sendable {
   }
 
   /// - Parameter number: for errors.
-  private func line(_ text: [UInt8], _ number: Int?, verifiedBy key: VerificationKey? = nil) throws(EventError) -> SignedEvent
-  {
+  private func line(
+    _ text: [UInt8], _ number: Int?, verifiedBy key: VerificationKey? = nil
+  ) throws(EventError) -> SignedEvent {
     do throws(ProtocolError) {
       let event = if let key { try VehicleEvent(verifying: text, by: key) } else { try VehicleEvent(unverified: text) }
       return SignedEvent(event, text)

@@ -4,7 +4,8 @@ import MQTT
 public import StepProtocol
 public import SystemIO
 
-/// A server's connection to the vehicles' broker, for notices, or for what vehicles report. When it has ended, another one has to be made.
+/// A server's connection to the vehicles' broker, for notices, or for what vehicles report. When it has ended, another
+/// one has to be made.
 public final class NoticeConnection: Sendable {
   public enum Event: Sendable {
     case connected

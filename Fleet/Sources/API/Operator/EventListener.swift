@@ -18,8 +18,8 @@ package protocol EventIssuer: Sendable {
   func keep(_ events: [SignedEvent], of vehicle: UUID) async throws -> Bool
 }
 
-/// Hears what the vehicles report, and keeps each event once. Every server of the database does so, by one connection to
-/// the broker.
+/// Hears what the vehicles report, and keeps each event once. Every server of the database does so, by one connection
+/// to the broker.
 ///
 /// An event is on the medium as a row before a notice acknowledges it; the operator's folder gets it for commands by
 /// hand. A vehicle reports again what is not acknowledged, after each notice. So nothing is lost while no server hears.

@@ -62,7 +62,8 @@ extension FleetService {
       let events = try await history(
         .init(
           vehicle: body.optionalString("vehicle"), booking: body.optionalString("booking"),
-          account: body.optionalString("account"), since: body["since"] == nil ? nil : body.time("since"), limit: limit))
+          account: body.optionalString("account"), since: body["since"] == nil ? nil : body.time("since"), limit: limit)
+      )
       return Response(json: ["events": .array(events)])
     }
     router.post("/revoke") { [self] request, _ in

@@ -31,7 +31,8 @@ enum EventTable {
     let before =
       event.previous == end?.digest ? end?.sequence : try sequence(of: event.previous, in: vehicle, in: transaction)
     let findings =
-      EventChain.findings(event, follows: before, after: end) ?? (isLast ? EventChain.gap(before: event, after: end) : nil)
+      EventChain.findings(event, follows: before, after: end)
+      ?? (isLast ? EventChain.gap(before: event, after: end) : nil)
     guard let findings else { return .waits }
     try insert(signed, findings, at: now, in: transaction)
     try setEnd(signed.place, of: vehicle, in: transaction)
@@ -58,7 +59,9 @@ enum EventTable {
   }
 
   /// Notes what an event says about the vehicle's present.
-  private static func note(_ event: VehicleEvent, at now: Int64, in transaction: borrowing Transaction) throws(StoreError) {
+  private static func note(
+    _ event: VehicleEvent, at now: Int64, in transaction: borrowing Transaction
+  ) throws(StoreError) {
     let (vehicle, content) = (Value.text(event.vehicle.description), event.content)
     try transaction.run("UPDATE event_end SET heard = ? WHERE vehicle = ?", [.integer(now), vehicle])
     if content.kind == .refused {
@@ -107,7 +110,8 @@ enum EventTable {
     var steps: [String: (position: String, fault: String?)] = [:]
   }
 
-  /// The events that were kept after that one, in their order; all of them if it is nil, and none if nothing follows it.
+  /// The events that were kept after that one, in their order; all of them if it is nil, and none if nothing follows
+  /// it.
   static func kept(
     after place: EventPlace?, of vehicle: String, upTo count: Int, in transaction: borrowing Transaction
   ) throws(StoreError) -> [SignedEvent] {
@@ -199,7 +203,8 @@ enum EventTable {
         ?, ?, ?, ?)
       """,
       [
-        vehicle, vehicle, .text(signed.digest.text), .text(event.previous.text), .integer(event.sequence), .integer(now), .integer(content.time),
+        vehicle, vehicle, .text(signed.digest.text), .text(event.previous.text), .integer(event.sequence),
+        .integer(now), .integer(content.time),
         .text(content.kind.rawValue), Value(content.step?.description), Value(content.position?.rawValue),
         Value(content.token), Value(content.code), Value(content.cause), Value(content.method), Value(content.zone),
         Value(content.untold), Value(findings.isEmpty ? nil : findings.map(\.text).joined(separator: "; ")),
