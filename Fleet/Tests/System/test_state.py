@@ -47,9 +47,9 @@ def made_older(server):
     for statement in (
         "DROP TABLE token", "DROP TABLE operator_key", "ALTER TABLE revoked_device DROP COLUMN ends",
         "DROP INDEX notice_waiting", "CREATE INDEX notice_untold ON notice (urgent, since) WHERE since IS NOT NULL",
-        "DROP INDEX vehicle_topic", "DROP INDEX vehicle_folder",
+        "DROP INDEX vehicle_topic", "DROP INDEX vehicle_every_topic", "DROP INDEX vehicle_folder",
         *(f"ALTER TABLE vehicle DROP COLUMN {column}" for column in PUBLIC_PART),
-        "DELETE FROM migration WHERE name IN ('token-1', 'vehicle-part-1')",
+        "DELETE FROM migration WHERE name IN ('token-1', 'vehicle-part-1', 'vehicle-topic-1')",
     ):
         server.runs(statement)
 
