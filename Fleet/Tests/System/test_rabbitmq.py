@@ -42,6 +42,7 @@ class RabbitMQ:
         self.common = {
             "HOME": self.home, "ERL_EPMD_PORT": free_port(), "ERL_EPMD_ADDRESS": "127.0.0.1",
             "RABBITMQ_CONF_ENV_FILE": self.home / "env", "RABBITMQ_LOGS": "-",
+            "ERL_CRASH_DUMP": self.home / "erl_crash.dump",
         }
         self._runs("epmd", self.common, "epmd")
         self.names = [f"node{number}@localhost" for number in range(len(addresses))]
