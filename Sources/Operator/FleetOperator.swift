@@ -218,10 +218,12 @@ public struct FleetOperator: Sendable {
   /// Begins to connect to the vehicles' broker.
   ///
   /// - Parameter port: that of one of its nodes; nil for the recorded one.
-  public func connect(port: UInt16? = nil) throws -> NoticeConnection {
+  public func connect(port: UInt16? = nil) throws -> BrokerConnection { try connect(port: port, .toPublish) }
+
+  private func connect(port: UInt16?, _ purpose: BrokerConnection.Purpose) throws -> BrokerConnection {
     let broker = try place.broker()
-    return try NoticeConnection(
-      place.asOperator(Broker(host: broker.host.description, port: port ?? broker.port, tls: nil)))
+    return try BrokerConnection(
+      place.asOperator(Broker(host: broker.host.description, port: port ?? broker.port, tls: nil)), purpose)
   }
 
   /// What a configuration for RabbitMQ has to know about this operator.
@@ -250,14 +252,45 @@ public struct FleetOperator: Sendable {
 
   public func eventOpener() throws -> EventOpener { EventOpener(try place.eventKeys()) }
 
+  /// Begins to connect to the vehicles' broker, for what vehicles report.
+  public func listen(port: UInt16? = nil) throws -> BrokerConnection { try connect(port: port, .toListen) }
+
   /// The last event of a vehicle that the folder has; nil if it has none.
   public func lastEvent(of vehicle: UUID) throws -> EventPlace? { try place.archive(of: vehicle).last()?.place }
 
-  /// Lets the folder have events, for commands by hand. They follow the last one that it has.
+  /// What the folder has of a vehicle's events, beginning after that place, or the last ones if it is nil.
   ///
-  /// - Returns: false while a command by hand keeps the events itself.
-  public func keep(_ events: [SignedEvent], of vehicle: UUID) throws -> Bool {
-    do { try place.archive(of: vehicle).writer().append(events) } catch EventError.inUse { return false }
+  /// - Parameters:
+  ///   - key: the vehicle's. The folder's files may have been changed.
+  ///   - count: the most that are returned: the first ones after the place.
+  public func events(
+    of vehicle: UUID, verifiedBy key: VerificationKey, after place: EventPlace?, upTo count: Int
+  ) throws -> [SignedEvent] {
+    var events: [SignedEvent] = []
+    var isAfter = place == nil
+    try self.place.archive(of: vehicle).read { event in
+      if isAfter, place == nil || events.count < count { events.append(event) }
+      if events.count >= 2 * count { events.removeFirst(count) }
+      if event.place == place { (isAfter, events) = (true, []) }
+    }
+    events = place == nil ? events.suffix(count) : events
+    for event in events { _ = try VehicleEvent(verifying: event.text, by: key) }
+    return events
+  }
+
+  /// Lets the folder have events, for commands by hand.
+  ///
+  /// - Parameter place: the last event that the folder is thought to have.
+  /// - Returns: false if it has another one meanwhile, or if a command by hand keeps the events itself.
+  public func keep(_ events: [SignedEvent], of vehicle: UUID, after place: EventPlace?) throws -> Bool {
+    let archive = self.place.archive(of: vehicle)
+    do {
+      let writer = try archive.writer()
+      guard try archive.last()?.place == place else { return false }
+      try writer.append(events)
+    } catch EventError.inUse {
+      return false
+    }
     return true
   }
 

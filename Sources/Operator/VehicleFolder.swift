@@ -143,6 +143,7 @@ enum VehiclePaths {
   static let tls = "tls"
   static let authorityCertificate = "tls/ca.pem"
   static let revocationList = "tls/crl.pem"
+  /// What mosquitto's plugin has to know of removed vehicles.
   static let formerVehicles = "mosquitto.removed"
   static let brokerCertificate = "tls/broker.pem"
   static let brokerKey = "tls/broker.key"

@@ -1,6 +1,8 @@
-"""A vehicle on devices of a real kernel, a PCA9685 and GPIO lines. Debian's i2c-tools look at the one, gpio-sim plays
-the others. `test_rig.py` runs this in its kernel."""
+"""A vehicle on devices of a real kernel, a PCA9685 and GPIO lines. i2c-stub plays the one, gpio-sim the others.
+`test_rig.py` runs this in its kernel."""
 
+import ctypes
+import fcntl
 import re
 import subprocess
 import time
@@ -22,6 +24,19 @@ clear = {{ source = "gpio:/dev/gpiochip0:{CLEAR}", debounce_ms = 0 }}
 """
 
 
+# linux/i2c-dev.h and linux/i2c.h.
+I2C_SLAVE, I2C_SMBUS, SMBUS_READ, SMBUS_I2C_BLOCK = 0x0703, 0x0720, 1, 8
+
+
+class SMBusRequest(ctypes.Structure):
+    """struct i2c_smbus_ioctl_data."""
+
+    _fields_ = [
+        ("read_write", ctypes.c_uint8), ("command", ctypes.c_uint8), ("size", ctypes.c_uint32),
+        ("data", ctypes.c_void_p),
+    ]
+
+
 class Devices:
     """The kernel's, as somebody sees them who is not stepd."""
 
@@ -40,11 +55,20 @@ class Devices:
 
     def pulse(self, output: int) -> int | None:
         """What the board's output gives; None when it is off."""
-        command = ["i2cget", "-y", "0", "0x40", str(6 + 4 * output), "i", "4"]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        values = [int(word, 16) for word in said.split()]
+        values = self._registers(6 + 4 * output, 4)
         assert values[:2] == [0, 0]
         return None if values[3] & 0x10 else values[3] << 8 | values[2]
+
+    def _registers(self, first: int, count: int) -> list[int]:
+        """As i2cget reads them, which would be a process for each look: on a busy machine, stepd would wait behind so many
+        for longer than a motion may stand still."""
+        data = (ctypes.c_uint8 * 34)(count)
+        request = SMBusRequest(SMBUS_READ, first, SMBUS_I2C_BLOCK, ctypes.addressof(data))
+        with open("/dev/i2c-0", "r+b", buffering=0) as bus:
+            fcntl.ioctl(bus, I2C_SLAVE, 0x40)
+            fcntl.ioctl(bus, I2C_SMBUS, request)
+        assert data[0] == count
+        return list(data[1 : 1 + count])
 
 
 @pytest.fixture(scope="module")

@@ -505,7 +505,9 @@ def test_events_that_were_acknowledged_are_here(power, home, types, fleet):
         assert verified.status == 0, (left, verified)
         file = left.folder / archive
         if acked:
-            here = [claims_in(line)["seq"] for line in file.read_text(errors="replace").splitlines() if "\0" not in line]
+            # A line without its end was being written: the next to write takes it away.
+            *lines, _ = file.read_text(errors="replace").split("\n")
+            here = [claims_in(line)["seq"] for line in lines if "\0" not in line]
             assert max(here, default=0) >= acked, left
         # What follows can be added, and acknowledged.
         again = types(left.folder, "operator", "publish", "car", "--timeout", "0.5")

@@ -17,15 +17,20 @@ package final class FleetService: Sendable {
   let logger: Logger
   /// The maximum number of an account's bookings that are not over.
   let limit: Int64
+  /// For how long what vehicles have reported is kept, seconds.
+  let retention: Int64
+  /// The usual one, in days.
+  package static let retentionDays: Int64 = 365
   let known: KnownVehicles
   let ledger: LedgerKeeper
   let folders: VehicleKeeper
 
   package init(
     store: any Store, issuer: any AccessIssuer, logger: Logger, limit: Int64 = BookingRules.maximumBookings,
-    clock: @escaping Clock
+    retentionDays: Int64 = FleetService.retentionDays, clock: @escaping Clock
   ) {
     (self.store, self.issuer, self.logger, self.limit, self.clock) = (store, issuer, logger, limit, clock)
+    retention = retentionDays * 86_400
     known = KnownVehicles(store)
     ledger = LedgerKeeper(store: store, issuer: issuer, clock: clock)
     folders = VehicleKeeper(store: store, issuer: issuer, logger: logger, clock: clock)
@@ -79,9 +84,10 @@ package final class FleetService: Sendable {
   /// work.
   package func tidy() async throws {
     let now = clock()
-    try await store.write { transaction in
+    try await store.write { [retention] transaction in
       try BookingTable.end(at: now, in: transaction)
       try AnswerTable.forgetOld(at: now, in: transaction)
+      try EventTable.forget(before: now - retention, in: transaction)
       // An account was suspended, and its bookings still exist.
       try BookingTable.cancel(.inactiveAccounts, at: now, in: transaction)
     }

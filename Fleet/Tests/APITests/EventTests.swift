@@ -21,12 +21,13 @@ private struct Controller {
 
   /// - Parameter skipping: how many numbers before it were used for what could not be written.
   mutating func event(
-    _ kind: VehicleEvent.Kind, skipping: Int64 = 0, after place: EventPlace?? = nil, token: String? = nil
+    _ kind: VehicleEvent.Kind, skipping: Int64 = 0, after place: EventPlace?? = nil, token: String? = nil,
+    step: String = "left"
   ) throws -> SignedEvent {
     let before = place ?? last
     let event = VehicleEvent(
       vehicle: vehicle, sequence: (before?.sequence ?? 0) + 1 + skipping, previous: before?.digest ?? .random(),
-      .init(kind, time: 1, step: StepID("left"), position: .open, token: token))
+      .init(kind, time: 1, step: StepID(step), position: .open, token: token))
     let signed = try SignedEvent(kept: Array(event.signed(by: key).utf8))
     last = signed.place
     return signed
@@ -58,7 +59,7 @@ private struct Controller {
     #expect(try await kept(nil) == [first, second, third])
     #expect(try await kept(first.place) == [second, third])
     #expect(try await kept(third.place) == [])
-    #expect(try await kept(EventPlace(9, .random())) == [])
+    #expect(try await kept(EventPlace(9, .random())) == [first, second, third])
   }
 
   @Test(arguments: Engine.forRules)
@@ -87,8 +88,55 @@ private struct Controller {
     var car = Controller(.random())
     let (by, next) = (try car.event(.started), try car.event(.began))
     let name = car.vehicle.description
-    try await bench.store.write { try EventTable.setEnd(by.place, of: name, in: $0) }
+    try await bench.store.write { try EventTable.begin(name, after: by.place, in: $0) }
     #expect(try await take(bench, by, next) == [.known, .kept([])])
+    // Only what has no begin gets one.
+    try await bench.store.write { try EventTable.begin(name, after: by.place, in: $0) }
+    #expect(try await bench.store.read { try EventTable.end(of: name, in: $0) } == next.place)
+  }
+
+  @Test(arguments: Engine.forRules)
+  func `every thirty-second event wants a notice, whoever counts`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    var car = Controller(UUID(try await bench.id(of: "car"))!)
+    let wanted = { try await bench.store.read { try NoticeTable.waiting(in: $0) }.count }
+    for _ in 1..<32 { _ = try await take(bench, car.event(.notice)) }
+    #expect(try await wanted() == 0)
+    _ = try await take(bench, car.event(.notice))
+    #expect(try await wanted() == 1)
+  }
+
+  @Test(arguments: Engine.forRules)
+  func `what is old is removed, and the chain goes on`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    var car = Controller(UUID(try await bench.id(of: "car"))!)
+    _ = try await take(bench, car.event(.started), car.event(.began))
+    bench.wait(FleetService.retentionDays * 86_400 - 1)
+    let late = try car.event(.ended)
+    #expect(try await take(bench, late) == [.kept([])])
+    bench.wait(2)
+    try await bench.service.tidy()
+    #expect(try await bench.service.history(.init()).map { $0["kind"]?.string } == ["ended"])
+    bench.wait(FleetService.retentionDays * 86_400)
+    try await bench.service.tidy()
+    #expect(try await bench.service.history(.init()).isEmpty)
+    #expect(try await take(bench, late, car.event(.started)) == [.known, .kept([])])
+  }
+
+  @Test(arguments: Engine.forRules)
+  func `what a hostile vehicle signs is kept, and does no harm`(_ engine: Engine) async throws {
+    let (bench, phone) = (try await Bench(engine), TestDevice())
+    let booking = try await bench.ride(phone)
+    var van = Controller(UUID(try await bench.id(of: "van"))!)
+    // A token's id with a zero byte; another vehicle's token; many steps that it has not.
+    #expect(try await take(bench, van.event(.began, token: "a\0b"), van.event(.began, token: "token 1")) == [.kept([]), .kept([])])
+    for number in 0..<40 { _ = try await take(bench, van.event(.began, step: "step-\(number)")) }
+    let shown = try await bench.service.history(.init(vehicle: "van"))
+    #expect(shown.count == 42 && shown.allSatisfy { $0["booking"] == .null && $0["email"] == .null })
+    #expect(try await bench.service.history(.init(booking: booking.id)).isEmpty)
+    #expect(try await bench.service.history(.init(account: "ada@example.org")).isEmpty)
+    let steps = try await bench.store.read { try $0.run("SELECT count(*) AS n FROM step_state")[0].integer("n") }
+    #expect(steps == 16)
   }
 
   @Test(arguments: Engine.forRules)
@@ -146,21 +194,21 @@ private struct Controller {
   private let key = DecryptionKey()
 
   /// A vehicle of the fleet.
-  private func vehicle(of bench: Bench) async throws -> Controller {
+  private func vehicle(of bench: Bench, _ name: String = "tram") async throws -> Controller {
     let car = Controller(.random())
     let record = VehicleRecord(
-      vehicle: try Vehicle(name: "tram", uuid: car.vehicle, steps: PlayedIssuer.steps),
+      vehicle: try Vehicle(name: name, uuid: car.vehicle, steps: PlayedIssuer.steps),
       topic: TopicPrefix("vehicles/\(car.vehicle)")!, encryptionKey: DecryptionKey().encryptionKey,
       signingKey: car.key.verificationKey, certificate: Array("certificate".utf8))
-    bench.issuer.have(record, in: "tram")
-    _ = try await bench.service.addVehicle("tram")
+    bench.issuer.have(record, in: name)
+    _ = try await bench.service.addVehicle(name)
     return car
   }
 
   private func listen(_ bench: Bench, _ broker: PlayedBroker, until isDone: () async throws -> Bool) async throws {
     let listener = EventListener(
       store: bench.store, issuer: broker, logger: Logger(label: "test") { [log = bench.log] _ in log.handler() },
-      clock: { [bench] in bench.now })
+      patience: .milliseconds(200), clock: { [bench] in bench.now })
     let task = Task { await listener.run() }
     let end = ContinuousClock.now + .seconds(60)
     while try await !isDone() {
@@ -200,7 +248,7 @@ private struct Controller {
     #expect(!bench.log.text.contains("not whole"))
   }
 
-  @Test func `what follows a lost event is kept after a while, and told`() async throws {
+  @Test func `what follows a lost event waits until the vehicle has nothing else twice`() async throws {
     let bench = try await Bench()
     var car = try await vehicle(of: bench)
     let broker = PlayedBroker(key)
@@ -209,62 +257,172 @@ private struct Controller {
     let third = try car.event(.ended)
     broker.report(first, on: car.vehicle)
     broker.report(third, on: car.vehicle)
-    try await listen(bench, broker) { try await kept(bench, car.vehicle).count == 2 }
+    let wishes = { [vehicle = car.vehicle] in
+      try await bench.store.read {
+        try $0.run("SELECT wish FROM notice WHERE vehicle = ?", [.text(vehicle.description)])[0].integer("wish")
+      }
+    }
+    var asked = try await wishes()
+    // A vehicle that is off is not asked on and on, and loses nothing.
+    try await listen(bench, broker) {
+      if try await wishes() > asked { return true }
+      return false
+    }
+    #expect(try await kept(bench, car.vehicle) == [first])
+    // Each time that it is asked, it repeats what it has.
+    broker.report(third, on: car.vehicle)
+    asked = try await wishes()
+    try await listen(bench, broker) {
+      if try await wishes() > asked {
+        asked = try await wishes()
+        broker.report(third, on: car.vehicle)
+      }
+      return try await kept(bench, car.vehicle).count == 2
+    }
     #expect(bench.log.text.contains("a vehicle's events are not whole") && bench.log.text.contains("no event 2"))
     let shown = try await bench.service.history(.init())
     #expect(shown.map { $0["finding"]?.string == nil } == [true, false])
   }
 
-  @Test func `a notice acknowledges many events, and what the operator has already is followed`() async throws {
+  @Test func `a vehicle that is asked tells what was lost, and nothing is missing`() async throws {
     let bench = try await Bench()
     var car = try await vehicle(of: bench)
     let broker = PlayedBroker(key)
-    let first = try car.event(.started)
-    broker.state.withLock { $0.folder = [first] }
+    let events = try (0..<100).map { _ in try car.event(.notice) }
+    broker.report(events[0], on: car.vehicle)
+    for event in events[2..<66] { broker.report(event, on: car.vehicle) }
     let id = car.vehicle.description
-    try await bench.store.write { try NoticeTable.forget(id, in: $0) }
-    for _ in 0..<31 { broker.report(try car.event(.notice), on: car.vehicle) }
-    try await listen(bench, broker) { broker.now.folder.count == 32 }
-    #expect(try await kept(bench, car.vehicle).count == 31)
-    // They all were wanted when the connection was there; more are wanted by what is heard.
-    let wishes = { try await bench.store.read { try $0.run("SELECT wish FROM notice WHERE vehicle = ?", [.text(id)]) } }
-    let before = try await wishes()[0].integer("wish")
-    let again = PlayedBroker(key)
-    again.state.withLock { $0.folder = broker.now.folder }
-    for _ in 0..<33 { again.report(try car.event(.notice), on: car.vehicle) }
-    try await listen(bench, again) { again.now.folder.count == 65 }
-    #expect(try await wishes()[0].integer("wish") == before + 2)
+    var asked = Int64(0)
+    try await listen(bench, broker) {
+      let wish = try await bench.store.read {
+        try $0.run("SELECT wish FROM notice WHERE vehicle = ?", [.text(id)])[0].integer("wish")
+      }
+      let count = try await kept(bench, car.vehicle).count
+      if wish > asked {
+        asked = wish
+        for event in events[count..<min(count + 64, 100)] { broker.report(event, on: car.vehicle) }
+      }
+      return count == 100
+    }
+    #expect(try await kept(bench, car.vehicle) == events && broker.now.folder == events)
+    #expect(!bench.log.text.contains("not whole"))
+  }
+
+  @Test func `what commands by hand have fetched is kept, before a gap and at first`() async throws {
+    let bench = try await Bench()
+    var car = try await vehicle(of: bench)
+    let broker = PlayedBroker(key)
+    let events = try (0..<9).map { _ in try car.event(.began) }
+    // While no server heard, `stepctl operator log` has fetched and acknowledged these.
+    broker.state.withLock { $0.folder = Array(events[..<3]) }
+    broker.report(events[3], on: car.vehicle)
+    try await listen(bench, broker) { try await kept(bench, car.vehicle).count == 4 && broker.now.folder.count == 4 }
+    broker.state.withLock { $0.folder = Array(events[..<8]) }
+    broker.report(events[8], on: car.vehicle)
+    try await listen(bench, broker) { broker.now.folder.count == 9 }
+    #expect(try await kept(bench, car.vehicle) == events && broker.now.folder == events)
+    #expect(!bench.log.text.contains("not whole"))
+  }
+
+  @Test func `a change of the operator's keys is followed`() async throws {
+    let bench = try await Bench()
+    var car = try await vehicle(of: bench)
+    let broker = PlayedBroker(key)
+    let (first, second) = (try car.event(.started), try car.event(.began))
+    broker.report(first, on: car.vehicle)
+    try await listen(bench, broker) {
+      if try await kept(bench, car.vehicle).count == 1, broker.now.keys.count == 1 {
+        let new = DecryptionKey()
+        broker.state.withLock { $0.keys = [new, $0.keys[0]] }
+        broker.send(VehicleEvent.sealed(second.text, to: new.encryptionKey), on: car.vehicle)
+      }
+      return try await kept(bench, car.vehicle).count == 2
+    }
+    #expect(try await kept(bench, car.vehicle) == [first, second])
+  }
+
+  @Test func `a vehicle that floods is not heard, and others are`() async throws {
+    let bench = try await Bench()
+    var (car, other) = (try await vehicle(of: bench), try await vehicle(of: bench, "bus"))
+    let broker = PlayedBroker(key)
+    for _ in 0..<40_001 { broker.send([1], on: car.vehicle) }
+    let (late, event) = (try car.event(.started), try other.event(.started))
+    broker.report(late, on: car.vehicle)
+    broker.report(event, on: other.vehicle)
+    try await listen(bench, broker) { try await kept(bench, other.vehicle).count == 1 }
+    #expect(try await kept(bench, car.vehicle).isEmpty)
+    // The log says so, and not each time.
+    #expect(bench.log.text.split(separator: "\n").count { $0.contains("is no event") } == 10)
+    bench.wait(60)
+    broker.report(late, on: car.vehicle)
+    try await listen(bench, broker) { try await kept(bench, car.vehicle).count == 1 }
+  }
+
+  @Test func `all are asked when a connection is there, and not each time that one is lost`() async throws {
+    let bench = try await Bench()
+    let car = try await vehicle(of: bench)
+    let id = car.vehicle.description
+    let wishes = {
+      try await bench.store.read { try $0.run("SELECT wish FROM notice WHERE vehicle = ?", [.text(id)])[0].integer("wish") }
+    }
+    let (broker, before) = (PlayedBroker(key), try await wishes())
+    try await listen(bench, broker) {
+      if broker.now.attempts < 3, try await wishes() > before { broker.lose() }
+      return broker.now.attempts == 3
+    }
+    #expect(try await wishes() == before + 1)
   }
 }
 
 /// A broker, and the operator's folder.
-private final class PlayedBroker: EventIssuer, NoticeLine {
-  let state = Mutex(State())
-  private let key: DecryptionKey
+private final class PlayedBroker: EventIssuer, BrokerLine {
+  let state: Mutex<State>
 
   struct State {
-    var events: [NoticeConnection.Event] = [.connected]
+    /// The operator's, the present one first.
+    var keys: [DecryptionKey]
+    var events: [BrokerConnection.Event] = []
     var subscribed: [String] = []
     var folder: [SignedEvent] = []
+    var attempts = 0
   }
 
-  init(_ key: DecryptionKey) { self.key = key }
+  init(_ key: DecryptionKey) { state = Mutex(State(keys: [key])) }
 
   var now: State { state.withLock { $0 } }
 
   func report(_ event: SignedEvent, on vehicle: UUID) {
-    send(VehicleEvent.sealed(event.text, to: key.encryptionKey), on: vehicle)
+    send(VehicleEvent.sealed(event.text, to: now.keys[0].encryptionKey), on: vehicle)
   }
 
   func send(_ payload: [UInt8], on vehicle: UUID) {
-    state.withLock { $0.events.append(.notice(topic: "vehicles/\(vehicle)/events", payload: payload)) }
+    state.withLock { $0.events.append(.message(topic: "vehicles/\(vehicle)/events", payload: payload)) }
   }
 
-  func listen() throws -> any NoticeLine { self }
-  func opener() async throws -> EventOpener { EventOpener([key]) }
-  func lastEvent(of vehicle: UUID) async throws -> EventPlace? { now.folder.last?.place }
+  private struct Lost: Error {}
+  func lose() { state.withLock { $0.events.append(.ended(Lost())) } }
 
-  func keep(_ events: [SignedEvent], of vehicle: UUID) async throws -> Bool {
+  func listen(_ attempt: Int) throws -> any BrokerLine {
+    state.withLock {
+      $0.attempts += 1
+      $0.events.insert(.connected, at: 0)
+    }
+    return self
+  }
+  func opener() async throws -> EventOpener { EventOpener(now.keys) }
+  func lastEvent(of vehicle: UUID) async throws -> EventPlace? { now.folder.last { $0.event.vehicle == vehicle }?.place }
+
+  func events(
+    of vehicle: UUID, verifiedBy key: VerificationKey, after place: EventPlace?, upTo count: Int
+  ) async throws -> [SignedEvent] {
+    let folder = now.folder
+    guard let place else { return Array(folder.suffix(count)) }
+    guard let index = folder.firstIndex(where: { $0.place == place }) else { return [] }
+    return Array(folder[(index + 1)...].prefix(count))
+  }
+
+  func keep(_ events: [SignedEvent], of vehicle: UUID, after place: EventPlace?) async throws -> Bool {
+    guard try await lastEvent(of: vehicle) == place else { return false }
     state.withLock { $0.folder += events }
     return true
   }
@@ -275,7 +433,7 @@ private final class PlayedBroker: EventIssuer, NoticeLine {
   func wake() {}
   func close() {}
 
-  func wait(for duration: Duration) async throws -> (events: [NoticeConnection.Event], isWoken: Bool) {
+  func wait(for duration: Duration) async throws -> (events: [BrokerConnection.Event], isWoken: Bool) {
     let events = state.withLock { state in
       defer { state.events = [] }
       return state.events

@@ -8,6 +8,7 @@ import time
 from contextlib import ExitStack
 
 import pytest
+import stepproto as proto
 
 from programs import wait_until
 from test_fleet import Phone, booked
@@ -63,7 +64,7 @@ def test_an_opening_is_shown_with_its_booking_and_its_rider(fleet, phone, tmp_pa
         helped = fleet.types("support", phone.rider.email)
         assert helped.returncode == 0 and "- car refused at " in helped.stdout and ": token_revoked" in helped.stdout, helped
         assert helped.stdout.splitlines()[0] == f"{phone.rider.email}: active"
-        named = re.search(r"b-[0-9A-F]{16}", (car.folder.parent / "stepd.log").read_text())[0]
+        named = re.search(r"b-[0-9A-F]{16}", car.log.read_text())[0]
         assert json.loads(fleet.types("support", named, "--json").stdout)["email"] == phone.rider.email
         assert fleet.types("support", "nobody@example.org").returncode == 1
         shown = fleet.types("status").stdout.splitlines()
@@ -99,3 +100,64 @@ def test_each_event_is_kept_once_however_often_the_server_is_killed(fleet, phone
         sequences = [one["seq"] for one in history(fleet, "--lines", "1000")]
         assert sequences == sorted(set(sequences))
         assert car.stepctl("operator", "log", fleet.folder / "operator", "car", "--verify").status == 0
+
+
+def adds_events(car, count: int) -> int:
+    """Lets a vehicle whose stepd does not run have that many more events, as if it had been without its operator for long.
+
+    Returns the number of the last one."""
+    [spool] = car.folder.rglob("*.events")
+    key = proto.private_key(json.loads((car.folder / "keys/signing.jwk").read_bytes()))
+    last = spool.read_text().splitlines()[-1]
+    sequence = proto.from_json(proto.from_base64url(last.split(".")[1]))["seq"]
+    with open(spool, "a") as file:
+        for sequence in range(sequence + 1, sequence + 1 + count):
+            claims = {"vehicle": car.id, "seq": sequence, "prev": proto.digest(last.encode()), "time": 1_800_000_000}
+            last = proto.sign_event(claims | {"kind": "refused", "step": "left", "code": "not_present"}, key)
+            file.write(last + "\n")
+    return sequence
+
+
+def test_many_waiting_events_are_kept_once_though_the_server_is_killed_fifty_times(fleet, tmp_path):
+    with ExitStack() as stack:
+        car = Joined(fleet, tmp_path / "board/car", "car", stack)
+        wait_until(lambda: history(fleet), "the start is heard")
+        car.stepd.close()
+        last = adds_events(car, 3000)
+        car.drives()
+        chance = random.Random(50)
+        for _ in range(50):
+            time.sleep(chance.random() / 2)
+            fleet.process.send_signal(signal.SIGKILL)
+            fleet.process.wait()
+            fleet.starts()
+        wait_until(lambda: [one["seq"] for one in history(fleet)][-1:] >= [last], "the last one is heard", 120)
+        heard = history(fleet, "--lines", "10000")
+        # One that says that a notice is in force is not shown.
+        assert [one["seq"] for one in heard if one["kind"] == "refused"] == list(range(last - 2999, last + 1))
+        assert not any(one["finding"] for one in heard)
+        assert car.stepctl("operator", "log", fleet.folder / "operator", "car", "--verify").status == 0
+
+
+def test_what_was_fetched_by_hand_and_what_follows_a_change_of_keys_is_heard(fleet, tmp_path):
+    with ExitStack() as stack:
+        car = Joined(fleet, tmp_path / "board/car", "car", stack)
+        wait_until(lambda: history(fleet), "the start is heard")
+        fleet.stops()
+        car.stepd.close()
+        adds_events(car, 5)
+        car.drives()
+        # It acknowledges them, and the vehicle forgets them.
+        fetched = car.stepctl("operator", "log", fleet.folder / "operator", "car", "--json")
+        assert fetched.status == 0 and len([one for one in fetched.objects if one["kind"] == "refused"]) == 5, fetched
+        car.stepd.close()
+        fleet.starts()
+        for _ in range(2):
+            changed = fleet.types("keys", "rotate")
+            assert changed.returncode == 0, changed
+        car.drives()
+        wait_until(lambda: [one["kind"] for one in history(fleet)].count("started") == 3, "both starts are heard")
+        heard = history(fleet)
+        assert [one["kind"] for one in heard].count("refused") == 5 and not any(one["finding"] for one in heard)
+        sequences = [one["seq"] for one in heard]
+        assert sequences == sorted(set(sequences))

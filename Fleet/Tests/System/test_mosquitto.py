@@ -25,7 +25,7 @@ from programs import Stepctl, Transcript, wait_until
 from server import BINARIES, Broker, Server
 from test_fleet import Phone, booked
 from test_notices import claims
-from test_stepctl import Joined
+from test_stepctl import Joined, opened_without_a_word_to_the_broker
 
 PLUGIN = BINARIES.resolve() / "mosquitto_stepfleet.so"
 ALLOWED, READ, WRITE, SUBSCRIBE, DEFERRED, DENIED = 0, 1, 2, 4, 17, 12
@@ -336,13 +336,7 @@ def test_vehicles_join_and_go_while_the_configuration_stays_as_it_is(fleet, phon
     before = files(fleet)
     assert f"\nplugin {PLUGIN}\n" in before["mosquitto.conf"].decode() and sum(map(len, before.values())) < 5000
     with ExitStack() as stack:
-        # Nobody has told the broker anything, and both have connected.
-        car = Joined(fleet, tmp_path / "board/car", "car", stack)
-        van = Joined(fleet, tmp_path / "yard/van", "van", stack)
-        booking = booked(phone.rider, car)
-        phone.gets_access(booking["id"])
-        opened = phone.opens(car)
-        assert (opened.status, opened.stdout) == (0, "the left step is open\n"), opened
+        car, van, booking = opened_without_a_word_to_the_broker(fleet, phone, tmp_path, stack)
         assert files(fleet) == before
         # A vehicle that was removed may do nothing any more, even by a connection that it had before.
         topic = f"vehicles/{van.id.lower()}/left/status"

@@ -22,7 +22,7 @@ from programs import PATIENCE, Running, Transcript, wait_until
 from server import Server
 from test_fleet import Phone, booked
 from test_notices import claims
-from test_stepctl import Joined
+from test_stepctl import Joined, opened_without_a_word_to_the_broker
 from vehicle import free_port
 
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
@@ -42,6 +42,7 @@ class RabbitMQ:
         self.common = {
             "HOME": self.home, "ERL_EPMD_PORT": free_port(), "ERL_EPMD_ADDRESS": "127.0.0.1",
             "RABBITMQ_CONF_ENV_FILE": self.home / "env", "RABBITMQ_LOGS": "-",
+            "ERL_CRASH_DUMP": self.home / "erl_crash.dump",
         }
         self._runs("epmd", self.common, "epmd")
         self.names = [f"node{number}@localhost" for number in range(len(addresses))]
@@ -167,13 +168,7 @@ def test_vehicles_join_and_riders_open_while_the_configuration_stays_as_it_is(fl
     assert sum(map(len, before.values())) < 5000 and len(before["definitions.json"].splitlines()) <= 2
     lists = (fleet.folder / "operator/mosquitto.acl").read_bytes()
     with ExitStack() as stack:
-        car = Joined(fleet, tmp_path / "board/car", "car", stack)
-        van = Joined(fleet, tmp_path / "yard/van", "van", stack)
-        # Nobody has told the broker anything, and the car has connected.
-        booking = booked(phone.rider, car)
-        phone.gets_access(booking["id"])
-        opened = phone.opens(car)
-        assert (opened.status, opened.stdout) == (0, "the left step is open\n"), opened
+        car, van, booking = opened_without_a_word_to_the_broker(fleet, phone, tmp_path, stack)
         own = car.folder / "tls/controller.pem", car.folder / "tls/controller.key"
         home = phone.home / ".config/stepctl"
         rider = home / "vehicles/car/rider.pem", home / "device/rider.key"

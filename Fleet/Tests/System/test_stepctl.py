@@ -12,7 +12,7 @@ import pytest
 from programs import STEPCTL, STEPD, Running, Stepctl, Transcript, wait_until
 from rider import PASSWORD, code_in
 from terminal import Terminal
-from test_fleet import Car, at
+from test_fleet import Car, at, booked
 
 
 class Phone:
@@ -61,15 +61,23 @@ class Joined(Car):
         file = folder / "stepd.toml"
         file.write_text(re.sub(r"^travel_s = .*$", "travel_s = 0.3", file.read_text(), flags=re.MULTILINE))
         self.id = re.search(r'^uuid = "(.*)"$', (folder / "vehicle.toml").read_text(), re.MULTILINE)[1]
-        log = folder.parent / "stepd.log"
-        arguments = [STEPD, "--config", file]
-        running = Running(arguments, log, self.stepctl.environment, Transcript())
-        self.stepd = stack.enter_context(closing(running))
-        self.stepd.says("connected to")
+        self.stack = stack
+        self.drives()
 
     def joins(self, fleet, folder):
         server = ("--fleet", fleet.url, "--ca", fleet.verify)
         return self.stepctl("provision", "vehicle", folder, *server, "--code", self.code)
+
+
+def opened_without_a_word_to_the_broker(fleet, phone, folder, stack: ExitStack) -> tuple[Joined, Joined, dict]:
+    """Two vehicles that join, and a booking of the first, whose step opens."""
+    car = Joined(fleet, folder / "board/car", "car", stack)
+    van = Joined(fleet, folder / "yard/van", "van", stack)
+    booking = booked(phone.rider, car)
+    phone.gets_access(booking["id"])
+    opened = phone.opens(car)
+    assert (opened.status, opened.stdout) == (0, "the left step is open\n"), opened
+    return car, van, booking
 
 
 @pytest.fixture

@@ -96,17 +96,24 @@ package struct EventArchive: Sendable {
   }
 
   /// Opens the file in order to add lines. Only one program at a time can do this.
-  func writer() throws -> Writer { try Writer(path) }
+  ///
+  /// - Parameter patience: how long to wait for another program.
+  /// - Throws: `EventError.inUse`.
+  func writer(patience: Duration = .zero) throws -> Writer { try Writer(path, patience) }
 
   final class Writer {
     private let path: String
     private let file: Descriptor
 
-    fileprivate init(_ path: String) throws {
+    fileprivate init(_ path: String, _ patience: Duration) throws {
       self.path = path
       try Files.createFolderForOwner(Files.parent(of: path), mode: 0o700)
       file = try Files.openToAppendForOwner(path, mode: 0o600)
-      guard file.lock() else { throw EventError.inUse(path) }
+      let end = Instant.now + patience
+      while !file.lock() {
+        guard Instant.now < end else { throw EventError.inUse(path) }
+        usleep(10_000)
+      }
       let (bytes, size) = try EventArchive.tail(of: file, path)
       let torn = bytes.count - EventArchive.whole(bytes)
       let number = file.number
@@ -145,7 +152,7 @@ package enum EventError: Failure, Equatable {
     switch self {
     case .damaged(let path, let line?, let error): "\(path), line \(line): \(error)"
     case .damaged(let path, nil, let error): "\(path), last line: \(error)"
-    case .inUse(let path): "\(path) is in use by another `stepctl operator log`"
+    case .inUse(let path): "\(path) is in use by another program, such as `stepctl operator log --follow`"
     case .silent(let names): "no answer from \(names.joined(separator: ", "))"
     case .broken(let count): "\(count) \(count == 1 ? "place" : "places") where events are missing or told twice"
     case .unknownVehicle(let name): "\(name): not a vehicle of this operator"

@@ -23,6 +23,8 @@ package final class EventReader {
   private static let acknowledging = VehicleEvent.window / 2
   /// How long to wait for an event after a later one has arrived.
   private static let patience = Duration.seconds(3)
+  /// How long to wait for a server that adds to the operator's folder what it has heard.
+  private static let othersPatience = Duration.seconds(2)
 
   private let place: OperatorPlace
   private let opener: EventOpener
@@ -59,7 +61,7 @@ package final class EventReader {
       broker = try file.present(file.broker, "[broker]")
       controller = try file.present(file.controller, "[controller]").signing
       let archive = place.archive(of: vehicle.uuid)
-      writer = try archive.writer()
+      writer = try archive.writer(patience: EventReader.othersPatience)
       try archive.read { line in
         if chain.take(line.event, line.digest) == .waits { _ = chain.accept(line.event, line.digest) }
       }

@@ -60,10 +60,7 @@ extension OperatorPlace {
     let broker = try prepareBroker(record)
     if plugin != nil, !Files.exists(path(VehiclePaths.formerVehicles)) { try writeFormerVehicles([]) }
     try alone {
-      let access = try accessList(plugin: nil)
-      for file in broker.files(access) {
-        try Files.replaceForOwner(path(file.name), with: file.content, mode: file.mode)
-      }
+      try replaceFiles(of: broker, accessList(plugin: nil))
       try Files.replaceForOwner(path(VehiclePaths.brokerAddress), with: record.text.utf8, mode: 0o644)
     }
   }
@@ -116,11 +113,12 @@ extension OperatorPlace {
   func writeBroker(_ record: BrokerRecord? = nil) throws {
     let record = try record ?? brokerRecord()
     let broker = try prepareBroker(record)
-    try alone {
-      let access = try accessList(plugin: record.plugin)
-      for file in broker.files(access) {
-        try Files.replaceForOwner(path(file.name), with: file.content, mode: file.mode)
-      }
+    try alone { try replaceFiles(of: broker, accessList(plugin: record.plugin)) }
+  }
+
+  private func replaceFiles(of broker: BrokerConfiguration, _ access: AccessList) throws {
+    for file in broker.files(access) {
+      try Files.replaceForOwner(path(file.name), with: file.content, mode: file.mode)
     }
   }
 

@@ -8,51 +8,72 @@ package import Web
 /// Who has the way to the vehicles' broker, and opens what vehicles report. `FolderIssuer` is the real one.
 package protocol EventIssuer: Sendable {
   /// Begins to connect to the broker.
-  func listen() throws -> any NoticeLine
+  ///
+  /// - Parameter attempt: how many connections were tried before. A broker may have several nodes.
+  func listen(_ attempt: Int) throws -> any BrokerLine
+  /// Opens events with the operator's keys as they are now.
   func opener() async throws -> EventOpener
   /// The last event of a vehicle that the operator's folder has.
   func lastEvent(of vehicle: UUID) async throws -> EventPlace?
-  /// Lets the folder have events that follow that one.
+  /// What the folder has after that place, the first ones; or the last ones if it is nil.
+  func events(
+    of vehicle: UUID, verifiedBy key: VerificationKey, after place: EventPlace?, upTo count: Int
+  ) async throws -> [SignedEvent]
+  /// Lets the folder have events.
   ///
-  /// - Returns: false while a command by hand keeps them itself.
-  func keep(_ events: [SignedEvent], of vehicle: UUID) async throws -> Bool
+  /// - Returns: false if that place is not its last one any more, or if a command by hand keeps events itself.
+  func keep(_ events: [SignedEvent], of vehicle: UUID, after place: EventPlace?) async throws -> Bool
 }
 
 /// Hears what the vehicles report, and keeps each event once. Every server of the database does so, by one connection
 /// to the broker.
 ///
 /// An event is on the medium as a row before a notice acknowledges it; the operator's folder gets it for commands by
-/// hand. A vehicle reports again what is not acknowledged, after each notice. So nothing is lost while no server hears.
+/// hand. A vehicle begins with what is not acknowledged after each notice. So nothing is lost while no server hears:
+/// another notice lets the vehicle report again.
+///
+/// No vehicle can keep others from being heard: what it sends is counted, and what cannot be kept is refused alone.
 package final class EventListener: Sendable {
   private let store: any Store
   private let issuer: any EventIssuer
   private let logger: Logger
   private let clock: Clock
+  private let patience: Duration
 
-  /// How many events of a vehicle are kept before a notice acknowledges them. The notice is an event itself, so fewer
-  /// would have no end.
-  private static let acknowledging = VehicleEvent.window / 2
-  /// How long an event waits for the one before it.
-  private static let patience = Duration.seconds(3)
   /// How often vehicles with topics of their own are looked for.
   private static let pause = Duration.seconds(10)
+  /// How long after the connection all vehicles are asked: the broker has the subscription by then. And how much later
+  /// they are asked again at the earliest, so that a broker that ends connections is not busy with notices as well.
+  private static let (settling, asking) = (Duration.seconds(1), Duration.seconds(60))
+  /// How many events pass between the operator's folder and the rows at once.
+  private static let batch = 1000
 
-  package init(store: any Store, issuer: any EventIssuer, logger: Logger, clock: @escaping Clock) {
-    (self.store, self.issuer, self.logger, self.clock) = (store, issuer, logger, clock)
+  /// - Parameter patience: how long a vehicle has time to repeat events.
+  package init(
+    store: any Store, issuer: any EventIssuer, logger: Logger, patience: Duration = .seconds(3),
+    clock: @escaping Clock
+  ) {
+    (self.store, self.issuer, self.logger, self.patience, self.clock) = (store, issuer, logger, patience, clock)
   }
 
   /// Hears until the task is cancelled.
   package func run() async {
     var reason = ""
+    var attempt = 0
+    // A vehicle that is heard by one connection after the other has one allowance.
+    var hearings: [UUID: Hearing] = [:]
+    var asked: ContinuousClock.Instant?
     while !Task.isCancelled {
       do {
-        let line = try issuer.listen()
+        let line = try issuer.listen(attempt)
+        attempt += 1
         defer { line.close() }
-        var session = Session(line: line, opener: try await issuer.opener())
+        var session = Session(line: line, opener: try await issuer.opener(), hearings: hearings, asked: asked)
+        defer { (hearings, asked) = (session.hearings.mapValues(\.afterConnection), session.asked) }
         while !Task.isCancelled {
           let (events, _) = try await line.wait(for: .milliseconds(200))
           try await arrived(events, &session)
-          if session.isConnected { reason = "" }
+          if session.connected != nil { reason = "" }
         }
       } catch {
         if Task.isCancelled { return }
@@ -66,17 +87,21 @@ package final class EventListener: Sendable {
 
   /// One connection.
   private struct Session {
-    let line: any NoticeLine
-    let opener: EventOpener
-    var isConnected = false
+    let line: any BrokerLine
+    var opener: EventOpener
+    var hearings: [UUID: Hearing]
+    /// When all vehicles were asked last, by this connection or an earlier one.
+    var asked: ContinuousClock.Instant?
+    var connected: ContinuousClock.Instant?
+    /// Whether all vehicles were asked by this connection.
+    var hasAsked = false
+    /// When the operator's keys were read for an event that none of them opens: Unix time.
+    var renewed: Int64 = 0
     /// The topics that were subscribed to, beside those of all vehicles; and when they were last looked for.
     var topics: Set<String> = []
     var looked: ContinuousClock.Instant?
     /// By the topics of events. Nil for a topic that no vehicle has.
     var reporters: [String: Reporter?] = [:]
-    /// By the vehicles.
-    var waiting: [UUID: Waiting] = [:]
-    var unacknowledged: [UUID: Int] = [:]
   }
 
   /// Who reports on a topic.
@@ -85,36 +110,71 @@ package final class EventListener: Sendable {
     let key: VerificationKey
   }
 
-  /// Events whose predecessor was not heard.
-  private struct Waiting {
-    var events: [SignedEvent]
-    let end: ContinuousClock.Instant
+  /// What is known of a vehicle besides its rows.
+  private struct Hearing {
+    /// A vehicle sends again what no notice acknowledges: 64 events at a time, of 10,000 that it keeps at the most.
+    var messages = Allowance(burst: 40_000, interval: 1)
+    var remarks = Allowance(burst: 10, interval: 60)
+    /// Whether the operator's folder was looked into for what commands by hand have fetched before.
+    var hasLooked = false
+    var gap: Gap?
+
+    /// What remains when the connection has ended: the vehicle is asked again.
+    var afterConnection: Hearing {
+      var other = self
+      (other.hasLooked, other.gap) = (false, nil)
+      return other
+    }
   }
 
-  private func arrived(_ events: [NoticeConnection.Event], _ session: inout Session) async throws {
-    var heard: [SignedEvent] = []
+  /// Events wait for one before them. The vehicle is asked to repeat what it has. When it has begun twice with the same
+  /// event, it has nothing before that one.
+  private struct Gap {
+    /// What has come since it was asked.
+    var waiting: [SignedEvent]
+    /// With what it has begun when it was asked before.
+    var first: EventDigest?
+    /// Until when it has time; nil while nothing has come, as from a vehicle that is off.
+    var end: ContinuousClock.Instant?
+
+    /// Lets an event wait, unless too many do: it will be repeated.
+    mutating func add(_ event: SignedEvent) {
+      if waiting.count < 2 * VehicleEvent.window, !waiting.contains(event) { waiting.append(event) }
+    }
+
+    var ordered: [SignedEvent] { waiting.sorted { $0.event.sequence < $1.event.sequence } }
+  }
+
+  private func arrived(_ events: [BrokerConnection.Event], _ session: inout Session) async throws {
+    var heard: [UUID: [SignedEvent]] = [:]
     for event in events {
       switch event {
       case .connected:
-        session.isConnected = true
+        session.connected = .now
         session.line.subscribe(to: "vehicles/+/events")
-        // What was reported meanwhile is reported again.
-        try await store.write { [clock] in try NoticeTable.wantAll(at: clock(), in: $0) }
-      case .notice(let topic, let payload):
+      case .message(let topic, let payload):
         guard let reporter = try await reporter(topic, &session) else { continue }
-        do {
-          heard.append(try session.opener.event(payload, of: reporter.vehicle, verifiedBy: reporter.key))
-        } catch {
-          let metadata: Logger.Metadata = ["vehicle": "\(reporter.vehicle)", "error": "\(error)"]
-          logger.warning("a message is no event of the vehicle", metadata: metadata)
+        if let event = try await opened(payload, of: reporter, &session) {
+          heard[reporter.vehicle, default: []].append(event)
         }
       case .acknowledged: break
       case .ended(let error): throw error
       }
     }
-    if session.isConnected { try await followOthers(&session) }
-    try await take(heard, &session)
-    try await settle(&session)
+    if let connected = session.connected {
+      try await followOthers(&session)
+      try await askAll(since: connected, &session)
+    }
+    if !heard.isEmpty { try await take(heard, &session) }
+    try await askAgain(&session)
+  }
+
+  /// Lets all vehicles report what was not heard.
+  private func askAll(since connected: ContinuousClock.Instant, _ session: inout Session) async throws {
+    let time = max(connected + Self.settling, session.asked.map { $0 + Self.asking } ?? connected)
+    guard !session.hasAsked, time <= .now else { return }
+    try await store.write { [clock] in try NoticeTable.wantAll(at: clock(), in: $0) }
+    (session.hasAsked, session.asked) = (true, .now)
   }
 
   /// Subscribes to the topics of vehicles with topics of their own.
@@ -137,88 +197,186 @@ package final class EventListener: Sendable {
     return reporter
   }
 
-  private func take(_ heard: [SignedEvent], isLast: Bool = false, _ session: inout Session) async throws {
-    if heard.isEmpty { return }
+  /// - Returns: nil for what is no event of the vehicle, or more than a vehicle may send.
+  private func opened(
+    _ payload: [UInt8], of reporter: Reporter, _ session: inout Session
+  ) async throws -> SignedEvent? {
+    let (vehicle, now) = (reporter.vehicle, clock())
+    guard session.hearings[vehicle, default: .init()].messages.take(at: Double(now)) else {
+      remark("a vehicle sends more than is heard", of: vehicle, [:], &session)
+      return nil
+    }
+    do throws(ProtocolError) {
+      return try session.opener.event(payload, of: vehicle, verifiedBy: reporter.key)
+    } catch .unknownKey where session.renewed != now {
+      // The operator has changed its keys. Once a second, because anybody can encrypt to some key.
+      (session.opener, session.renewed) = (try await issuer.opener(), now)
+      return try await opened(payload, of: reporter, &session)
+    } catch {
+      remark("a message is no event of the vehicle", of: vehicle, ["error": "\(error)"], &session)
+      return nil
+    }
+  }
+
+  /// Logs something about a vehicle, unless much was logged of it already.
+  private func remark(
+    _ text: Logger.Message, of vehicle: UUID, _ more: Logger.Metadata, _ session: inout Session
+  ) {
+    guard session.hearings[vehicle, default: .init()].remarks.take(at: Double(clock())) else { return }
+    logger.warning(text, metadata: more.merging(["vehicle": "\(vehicle)"]) { own, _ in own })
+  }
+
+  private func take(_ heard: [UUID: [SignedEvent]], _ session: inout Session) async throws {
+    for vehicle in heard.keys where session.hearings[vehicle]?.hasLooked != true {
+      session.hearings[vehicle]?.hasLooked = true
+      await takeFromFolder(vehicle, &session)
+    }
     // One that waits may follow one that has come.
-    let vehicles = Set(heard.map(\.event.vehicle))
-    let waiting = vehicles.flatMap { session.waiting[$0]?.events ?? [] }
-    let events = heard + waiting.sorted { $0.event.sequence < $1.event.sequence }
-    for vehicle in vehicles { try await begin(vehicle) }
-    let now = clock()
-    let outcomes = try await store.write { transaction -> [EventTable.Outcome] in
-      // Of two servers that hear the same, one keeps it.
-      try transaction.reserve("events")
-      return try events.map { try EventTable.take($0, isLast: isLast, at: now, in: transaction) }
+    let events = heard.reduce(into: heard) { all, vehicle in
+      all[vehicle.key]! += session.hearings[vehicle.key]?.gap?.ordered ?? []
+    }
+    var lacking = try await keep(events, &session)
+    var asked: Set<UUID> = []
+    for (vehicle, waiting) in lacking where session.hearings[vehicle]?.gap == nil {
+      // A command by hand may have fetched and acknowledged what is missing.
+      if await takeFromFolder(vehicle, &session) {
+        lacking[vehicle] = try await keep([vehicle: waiting], &session)[vehicle]
+      }
+    }
+    for vehicle in heard.keys {
+      guard let waiting = lacking[vehicle] else {
+        session.hearings[vehicle]?.gap = nil
+        continue
+      }
+      var gap = session.hearings[vehicle]?.gap ?? Gap(waiting: [])
+      if gap.end == nil {
+        asked.insert(vehicle)
+        gap.end = .now + patience
+      }
+      for event in waiting { gap.add(event) }
+      session.hearings[vehicle]?.gap = gap
+    }
+    try await ask(asked)
+    for vehicle in heard.keys { await keepInFolder(vehicle, &session) }
+  }
+
+  /// Asks vehicles again that have not told what is missing, and keeps what comes after it if they have it no more.
+  private func askAgain(_ session: inout Session) async throws {
+    var asked: Set<UUID> = []
+    for (vehicle, hearing) in session.hearings {
+      guard var gap = hearing.gap, let end = gap.end, end <= .now else { continue }
+      if let first = gap.ordered.first?.digest, first == gap.first {
+        session.hearings[vehicle]?.gap = nil
+        _ = try await keep([vehicle: gap.ordered], areLast: true, &session)
+        await keepInFolder(vehicle, &session)
+      } else if gap.waiting.isEmpty {
+        gap.end = nil
+        session.hearings[vehicle]?.gap = gap
+      } else {
+        gap = Gap(waiting: [], first: gap.ordered.first?.digest, end: .now + patience)
+        session.hearings[vehicle]?.gap = gap
+        asked.insert(vehicle)
+      }
+    }
+    try await ask(asked)
+  }
+
+  private func ask(_ vehicles: Set<UUID>) async throws {
+    if vehicles.isEmpty { return }
+    try await store.write { [clock] in try NoticeTable.want(vehicles.map(\.description), at: clock(), in: $0) }
+  }
+
+  /// Keeps vehicles' events.
+  ///
+  /// - Parameter areLast: whether they are kept although an event before them is missing.
+  /// - Returns: those that wait for others.
+  private func keep(
+    _ events: [UUID: [SignedEvent]], areLast: Bool = false, _ session: inout Session
+  ) async throws -> [UUID: [SignedEvent]] {
+    let outcomes: [UUID: [EventTable.Outcome]]
+    do {
+      outcomes = try await taken(events, areLast)
+    } catch StoreError.constraint(let name) where events.count == 1 {
+      remark("a vehicle's event cannot be kept", of: events.keys.first!, ["constraint": "\(name)"], &session)
+      return [:]
+    } catch StoreError.constraint {
+      // One vehicle's must not keep others' from being kept.
+      var lacking: [UUID: [SignedEvent]] = [:]
+      for (vehicle, own) in events {
+        lacking[vehicle] = try await keep([vehicle: own], areLast: areLast, &session)[vehicle]
+      }
+      return lacking
     }
     var lacking: [UUID: [SignedEvent]] = [:]
-    for (signed, outcome) in zip(events, outcomes) {
-      let vehicle = signed.event.vehicle
-      switch outcome {
-      case .known: break
-      case .waits: if lacking[vehicle]?.contains(signed) != true { lacking[vehicle, default: []].append(signed) }
-      case .kept(let findings):
-        session.unacknowledged[vehicle, default: 0] += 1
-        for finding in findings {
-          let metadata: Logger.Metadata = ["vehicle": "\(vehicle)", "finding": "\(finding.text)"]
-          logger.warning("a vehicle's events are not whole", metadata: metadata)
+    for (vehicle, outcomes) in outcomes {
+      for (event, outcome) in zip(events[vehicle]!, outcomes) {
+        switch outcome {
+        case .known: break
+        case .waits: lacking[vehicle, default: []].append(event)
+        case .kept(let findings):
+          for finding in findings {
+            remark("a vehicle's events are not whole", of: vehicle, ["finding": "\(finding.text)"], &session)
+          }
         }
       }
     }
-    var asked: Set<UUID> = []
-    for vehicle in vehicles {
-      if let events = lacking[vehicle] {
-        // The one before may have been lost on the way: the vehicle reports again.
-        if session.waiting[vehicle] == nil { asked.insert(vehicle) }
-        session.waiting[vehicle] = Waiting(events: events, end: session.waiting[vehicle]?.end ?? .now + Self.patience)
-      } else {
-        session.waiting[vehicle] = nil
+    return lacking
+  }
+
+  private func taken(
+    _ events: [UUID: [SignedEvent]], _ areLast: Bool
+  ) async throws -> [UUID: [EventTable.Outcome]] {
+    let now = clock()
+    return try await store.write { transaction in
+      // Of two servers that hear the same, one keeps it.
+      try transaction.reserve("events")
+      var outcomes: [UUID: [EventTable.Outcome]] = [:]
+      // In one order, so that two transactions do not wait for each other: notices may be wanted.
+      for (vehicle, own) in events.sorted(by: { $0.key.description < $1.key.description }) {
+        outcomes[vehicle] = try own.map { try EventTable.take($0, isLast: areLast, at: now, in: transaction) }
       }
-      if session.unacknowledged[vehicle, default: 0] >= Self.acknowledging { asked.insert(vehicle) }
-    }
-    for vehicle in asked { session.unacknowledged[vehicle] = 0 }
-    if !asked.isEmpty {
-      try await store.write { [asked] in try NoticeTable.want(asked.map(\.description), at: now, in: $0) }
-    }
-    for vehicle in vehicles { await keepInFolder(vehicle) }
-  }
-
-  /// Keeps what has waited for too long.
-  private func settle(_ session: inout Session) async throws {
-    for (vehicle, waiting) in session.waiting where waiting.end <= .now {
-      session.waiting[vehicle] = nil
-      let events = waiting.events.sorted { $0.event.sequence < $1.event.sequence }
-      try await take(events, isLast: true, &session)
+      return outcomes
     }
   }
 
-  /// Lets the first event follow what commands by hand have fetched before.
-  private func begin(_ vehicle: UUID) async throws {
+  /// Keeps what commands by hand have fetched while no server heard.
+  ///
+  /// - Returns: whether there was something.
+  @discardableResult private func takeFromFolder(_ vehicle: UUID, _ session: inout Session) async -> Bool {
     let name = vehicle.description
-    guard try await store.read({ try EventTable.end(of: name, in: $0) }) == nil,
-      let last = try await issuer.lastEvent(of: vehicle)
-    else { return }
-    try await store.write { transaction in
-      guard try EventTable.end(of: name, in: transaction) == nil else { return }
-      try EventTable.setEnd(last, of: name, in: transaction)
+    do {
+      let (end, record) = try await store.read {
+        (try EventTable.end(of: name, in: $0), try VehicleTable.record(of: name, in: $0))
+      }
+      guard let key = record?.signingKey, try await issuer.lastEvent(of: vehicle) != end else { return false }
+      let events = try await issuer.events(of: vehicle, verifiedBy: key, after: end, upTo: Self.batch)
+      guard let first = events.first?.event else { return false }
+      if end == nil {
+        // What was before the last ones is in the folder.
+        let place = EventPlace(first.sequence - 1, first.previous)
+        try await store.write { try EventTable.begin(name, after: place, in: $0) }
+      }
+      _ = try await keep([vehicle: events], areLast: true, &session)
+      return true
+    } catch {
+      remark("the operator's folder cannot be read", of: vehicle, ["error": "\(error)"], &session)
+      return false
     }
   }
-
-  /// How many events the folder gets at once.
-  private static let batch = 1000
 
   /// Lets the operator's folder have what it lacks. That is for commands by hand: nothing depends on it here.
-  private func keepInFolder(_ vehicle: UUID) async {
+  private func keepInFolder(_ vehicle: UUID, _ session: inout Session) async {
     do {
       while true {
         let last = try await issuer.lastEvent(of: vehicle)
         let events = try await store.read {
           try EventTable.kept(after: last, of: vehicle.description, upTo: Self.batch, in: $0)
         }
-        guard !events.isEmpty, try await issuer.keep(events, of: vehicle), events.count == Self.batch else { return }
+        guard !events.isEmpty, try await issuer.keep(events, of: vehicle, after: last), events.count == Self.batch
+        else { return }
       }
     } catch {
-      let metadata: Logger.Metadata = ["vehicle": "\(vehicle)", "error": "\(error)"]
-      logger.error("the operator's folder lacks events", metadata: metadata)
+      remark("the operator's folder lacks events", of: vehicle, ["error": "\(error)"], &session)
     }
   }
 }

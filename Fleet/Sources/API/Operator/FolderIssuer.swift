@@ -172,7 +172,7 @@ package final class FolderIssuer: AccessIssuer {
 extension FolderIssuer: NoticeIssuer {
   private static let dotted = "its topic has a dot, which RabbitMQ cannot tell from a slash"
 
-  package func connect() throws -> any NoticeLine {
+  package func connect() throws -> any BrokerLine {
     let ports: [UInt16?]
     switch broker {
     case .mosquitto(hasPlugin: false): return FolderLine(try place.connect())
@@ -208,8 +208,11 @@ extension FolderIssuer: NoticeIssuer {
 }
 
 extension FolderIssuer: EventIssuer {
-  /// A message that is published at one of RabbitMQ's nodes reaches the clients of all.
-  package func listen() throws -> any NoticeLine { FolderLine(try place.connect()) }
+  package func listen(_ attempt: Int) throws -> any BrokerLine {
+    // A message that is published at one of RabbitMQ's nodes reaches the clients of all.
+    guard case .rabbitMQ(let nodes) = broker, !nodes.isEmpty else { return FolderLine(try place.listen()) }
+    return FolderLine(try place.listen(port: nodes[attempt % nodes.count]))
+  }
 
   package func opener() async throws -> EventOpener { try await perform(on: events) { try $0.eventOpener() } }
 
@@ -217,25 +220,31 @@ extension FolderIssuer: EventIssuer {
     try await perform(on: events) { try $0.lastEvent(of: vehicle) }
   }
 
-  package func keep(_ events: [SignedEvent], of vehicle: UUID) async throws -> Bool {
-    try await perform(on: self.events) { try $0.keep(events, of: vehicle) }
+  package func events(
+    of vehicle: UUID, verifiedBy key: VerificationKey, after place: EventPlace?, upTo count: Int
+  ) async throws -> [SignedEvent] {
+    try await perform(on: events) { try $0.events(of: vehicle, verifiedBy: key, after: place, upTo: count) }
+  }
+
+  package func keep(_ events: [SignedEvent], of vehicle: UUID, after place: EventPlace?) async throws -> Bool {
+    try await perform(on: self.events) { try $0.keep(events, of: vehicle, after: place) }
   }
 }
 
-private final class FolderLine: NoticeLine {
+private final class FolderLine: BrokerLine {
   let isIncomplete = false
-  private let connection: NoticeConnection
+  private let connection: BrokerConnection
   /// It waits for one thing at a time.
   private let queue = DispatchQueue(label: "stepfleet.broker")
 
-  init(_ connection: NoticeConnection) { self.connection = connection }
+  init(_ connection: BrokerConnection) { self.connection = connection }
 
   func subscribe(to topic: String) { connection.subscribe(to: topic) }
   func publish(_ text: String, to topic: String) { connection.publish(text, to: topic) }
   func wake() { connection.wake() }
   func close() { connection.close() }
 
-  func wait(for duration: Duration) async throws -> (events: [NoticeConnection.Event], isWoken: Bool) {
+  func wait(for duration: Duration) async throws -> (events: [BrokerConnection.Event], isWoken: Bool) {
     try await withCheckedThrowingContinuation { continuation in
       queue.async { [connection] in
         continuation.resume(with: Result { try connection.wait(until: .now + duration) })

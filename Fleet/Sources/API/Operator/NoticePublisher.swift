@@ -33,7 +33,7 @@ package struct NoticeOrder: Sendable, Equatable {
 /// Who writes notices, and who has the way to the vehicles' broker. `FolderIssuer` is the real one.
 package protocol NoticeIssuer: Sendable {
   /// Begins to connect to the broker.
-  func connect() throws -> any NoticeLine
+  func connect() throws -> any BrokerLine
 
   /// Signs a notice for each vehicle.
   ///
@@ -46,13 +46,13 @@ package protocol NoticeIssuer: Sendable {
   func number(ofNotice payload: [UInt8]) async throws -> Int64?
 }
 
-/// A connection to the vehicles' broker: `NoticeConnection`, or `NodeLines` for several.
-package protocol NoticeLine: Sendable {
+/// A connection to the vehicles' broker: `BrokerConnection`, or `NodeLines` for several.
+package protocol BrokerLine: Sendable {
   /// Whether a part of the broker has missed what was sent, so that another connection has to send everything anew.
   var isIncomplete: Bool { get }
   func subscribe(to topic: String)
   func publish(_ text: String, to topic: String)
-  func wait(for duration: Duration) async throws -> (events: [NoticeConnection.Event], isWoken: Bool)
+  func wait(for duration: Duration) async throws -> (events: [BrokerConnection.Event], isWoken: Bool)
   func wake()
   func close()
 }
@@ -123,7 +123,7 @@ package final class NoticePublisher: Sendable {
 
   /// One connection.
   private struct Session {
-    let line: any NoticeLine
+    let line: any BrokerLine
     /// Fewer while the broker ends connections for what is sent: RabbitMQ does so for a topic that it does not know.
     var window: Int
     /// Whether the broker may lack any notice, so that all are sent when it is there.
@@ -220,7 +220,7 @@ package final class NoticePublisher: Sendable {
     try await giveBack(unwritten, after: Self.pause)
   }
 
-  private func arrived(_ events: [NoticeConnection.Event], _ session: inout Session) async throws {
+  private func arrived(_ events: [BrokerConnection.Event], _ session: inout Session) async throws {
     var told: [NoticeTable.Claim] = []
     /// What the broker keeps now, of what came from elsewhere.
     var others: [String: [UInt8]] = [:]
@@ -236,7 +236,7 @@ package final class NoticePublisher: Sendable {
         session.unacknowledged -= 1
         session.heard = clock()
         session.window = min(session.window + 1, Self.window)
-      case .notice(let topic, let payload):
+      case .message(let topic, let payload):
         if let sent = session.sent[topic], payload.elementsEqual(sent.text.utf8) {
           told.append(sent.claim)
           session.sent[topic] = nil

@@ -17,7 +17,11 @@ enum EventTable {
     case waits
   }
 
-  /// Keeps an event, if it is new.
+  /// How many events of a vehicle are kept before a notice acknowledges them. The notice is an event itself, so fewer
+  /// would have no end.
+  private static let acknowledging = Int64(VehicleEvent.window / 2)
+
+  /// Keeps an event, if it is new. Wants a notice that acknowledges it, if it is time.
   ///
   /// - Parameter isLast: whether it is kept although an event before it is missing.
   static func take(
@@ -34,9 +38,10 @@ enum EventTable {
       EventChain.findings(event, follows: before, after: end)
       ?? (isLast ? EventChain.gap(before: event, after: end) : nil)
     guard let findings else { return .waits }
-    try insert(signed, findings, at: now, in: transaction)
-    try setEnd(signed.place, of: vehicle, in: transaction)
+    let count = try setEnd(signed.place, of: vehicle, in: transaction)
+    try insert(signed, at: count, findings, heard: now, in: transaction)
     try note(event, at: now, in: transaction)
+    if count % acknowledging == 0 { try NoticeTable.want([vehicle], at: now, in: transaction) }
     return .kept(findings)
   }
 
@@ -47,16 +52,35 @@ enum EventTable {
     }
   }
 
-  /// Lets a vehicle's events follow one that the operator had before.
-  static func setEnd(
-    _ place: EventPlace, of vehicle: String, in transaction: borrowing Transaction
+  /// Lets a vehicle's events follow one that the operator had before, unless there are some.
+  static func begin(
+    _ vehicle: String, after place: EventPlace, in transaction: borrowing Transaction
   ) throws(StoreError) {
     try transaction.run(
-      """
-      INSERT INTO event_end (vehicle, sequence, digest) VALUES (?, ?, ?)
-      ON CONFLICT (vehicle) DO UPDATE SET sequence = excluded.sequence, digest = excluded.digest
-      """, [.text(vehicle), .integer(place.sequence), .text(place.digest.text)])
+      "INSERT INTO event_end (vehicle, count, sequence, digest) VALUES (?, 0, ?, ?) ON CONFLICT (vehicle) DO NOTHING",
+      [.text(vehicle), .integer(place.sequence), .text(place.digest.text)])
   }
+
+  /// - Returns: how many events were kept, with this one.
+  private static func setEnd(
+    _ place: EventPlace, of vehicle: String, in transaction: borrowing Transaction
+  ) throws(StoreError) -> Int64 {
+    try transaction.run(
+      """
+      INSERT INTO event_end (vehicle, count, sequence, digest) VALUES (?, 1, ?, ?)
+      ON CONFLICT (vehicle) DO UPDATE SET count = event_end.count + 1, sequence = excluded.sequence,
+        digest = excluded.digest
+      RETURNING count
+      """, [.text(vehicle), .integer(place.sequence), .text(place.digest.text)])[0].integer("count")
+  }
+
+  /// Removes what was heard before that time. The order of later events is still known.
+  static func forget(before time: Int64, in transaction: borrowing Transaction) throws(StoreError) {
+    try transaction.run("DELETE FROM event WHERE heard < ?", [.integer(time)])
+  }
+
+  /// Of how many steps of a vehicle the present is noted.
+  private static let mostSteps = 16
 
   /// Notes what an event says about the vehicle's present.
   private static func note(
@@ -76,12 +100,19 @@ enum EventTable {
       default: nil
       }
     guard let step = content.step, let position else { return }
+    // A vehicle can name any number of steps: what it says of a few is enough.
     try transaction.run(
       """
-      INSERT INTO step_state (vehicle, step, position, fault, since) VALUES (?, ?, ?, ?, ?)
+      INSERT INTO step_state (vehicle, step, position, fault, since)
+      SELECT ?, ?, ?, ?, CAST(? AS BIGINT)
+      WHERE (SELECT count(*) FROM step_state WHERE vehicle = ? AND step <> ?) < \(mostSteps)
       ON CONFLICT (vehicle, step) DO UPDATE SET position = excluded.position, fault = excluded.fault,
         since = excluded.since
-      """, [vehicle, .text(step.description), .text(position), Value(content.code), .integer(content.time)])
+      """,
+      [
+        vehicle, .text(step.description), .text(position), Value(content.code), .integer(content.time), vehicle,
+        .text(step.description),
+      ])
   }
 
   /// What vehicles have told of their present, by their ids.
@@ -110,24 +141,17 @@ enum EventTable {
     var steps: [String: (position: String, fault: String?)] = [:]
   }
 
-  /// The events that were kept after that one, in their order; all of them if it is nil, and none if nothing follows
-  /// it.
+  /// The events that were kept after that one, in their order. All, if it is none of them: what the operator's folder
+  /// has was kept, too, unless it is older than any that is left.
   static func kept(
     after place: EventPlace?, of vehicle: String, upTo count: Int, in transaction: borrowing Transaction
   ) throws(StoreError) -> [SignedEvent] {
     try transaction.run(
       """
-      SELECT text FROM event WHERE vehicle = ? AND place > COALESCE(
-        (SELECT place FROM event WHERE vehicle = ? AND digest = ?),
-        (SELECT min(place) - 1 FROM event WHERE vehicle = ? AND previous = ?), CAST(? AS BIGINT))
+      SELECT text FROM event
+      WHERE vehicle = ? AND place > COALESCE((SELECT place FROM event WHERE vehicle = ? AND digest = ?), 0)
       ORDER BY place LIMIT ?
-      """,
-      [
-        .text(vehicle), .text(vehicle), .text(place?.digest.text ?? ""), .text(vehicle),
-        .text(place?.digest.text ?? ""),
-        // No place is greater.
-        .integer(place == nil ? 0 : .max), .integer(Int64(count)),
-      ]
+      """, [.text(vehicle), .text(vehicle), .text(place?.digest.text ?? ""), .integer(Int64(count))]
     ).compactMap { try? SignedEvent(kept: Array($0.text("text").utf8)) }
   }
 
@@ -159,25 +183,32 @@ enum EventTable {
   /// The events that are meant, the newest last. That a notice is in force is none of them.
   static func history(_ query: Query, in transaction: borrowing Transaction) throws(StoreError) -> [Report] {
     var (conditions, values) = (["event.kind <> 'notice'"], [Value]())
-    for (condition, text) in [
-      ("event.vehicle = ?", query.vehicle), ("access.booking = ?", query.booking),
-      ("? IN (account.id, account.email)", query.account),
-    ] {
-      guard let text else { continue }
+    func add(_ condition: String, _ value: Value?) {
+      guard let value else { return }
       conditions.append(condition)
-      values.append(.text(text))
+      values += Array(repeating: value, count: condition.count { $0 == "?" })
     }
-    if let since = query.since {
-      conditions.append("event.heard >= ?")
-      values.append(.integer(since))
-    }
+    add("event.vehicle = ?", query.vehicle.map(Value.text))
+    // By their tokens, of which there are few, as are the events of one.
+    add(
+      "event.jti IN (SELECT jti FROM access WHERE booking = ?) AND booking.id = ?", query.booking.map(Value.text))
+    add(
+      """
+      event.jti IN (
+        SELECT access.jti FROM account JOIN booking ON booking.account = account.id
+          JOIN access ON access.booking = booking.id
+        WHERE account.id = ? OR account.email = ?)
+      AND ? IN (account.id, account.email)
+      """, query.account.map(Value.text))
+    add("event.heard >= ?", query.since.map(Value.integer))
     return try transaction.run(
       """
-      SELECT event.*, vehicle.name AS vehicle_name, access.booking AS booking, account.email AS email
+      SELECT event.*, vehicle.name AS vehicle_name, booking.id AS booking, account.email AS email
       FROM event LEFT JOIN vehicle ON vehicle.id = event.vehicle LEFT JOIN access ON access.jti = event.jti
-        LEFT JOIN booking ON booking.id = access.booking LEFT JOIN account ON account.id = booking.account
+        LEFT JOIN booking ON booking.id = access.booking AND booking.vehicle = event.vehicle
+        LEFT JOIN account ON account.id = booking.account
       WHERE \(conditions.joined(separator: " AND "))
-      ORDER BY event.heard DESC, event.vehicle DESC, event.place DESC LIMIT ?
+      ORDER BY \(query.vehicle == nil ? "event.heard DESC, event.vehicle DESC, " : "")event.place DESC LIMIT ?
       """, values + [.integer(query.limit)]
     ).reversed().map(Report.init)
   }
@@ -191,23 +222,24 @@ enum EventTable {
   }
 
   private static func insert(
-    _ signed: SignedEvent, _ findings: [EventChain.Finding], at now: Int64, in transaction: borrowing Transaction
+    _ signed: SignedEvent, at place: Int64, _ findings: [EventChain.Finding], heard: Int64,
+    in transaction: borrowing Transaction
   ) throws(StoreError) {
     let (event, content) = (signed.event, signed.event.content)
-    let vehicle = Value.text(event.vehicle.description)
+    // No token of a fleet has an id with control characters; PostgreSQL has no room for zero bytes.
+    let token = content.token.flatMap { $0.unicodeScalars.allSatisfy { $0.value >= 0x20 } ? $0 : nil }
     try transaction.run(
       """
-      INSERT INTO event (vehicle, place, digest, previous, sequence, heard, time, kind, step, position, jti, code, cause, method,
+      INSERT INTO event (vehicle, place, digest, sequence, heard, time, kind, step, position, jti, code, cause, method,
         zone, untold, finding, text)
-      VALUES (?, (SELECT COALESCE(max(place), 0) + 1 FROM event WHERE vehicle = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-        ?, ?, ?, ?)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """,
       [
-        vehicle, vehicle, .text(signed.digest.text), .text(event.previous.text), .integer(event.sequence),
-        .integer(now), .integer(content.time),
-        .text(content.kind.rawValue), Value(content.step?.description), Value(content.position?.rawValue),
-        Value(content.token), Value(content.code), Value(content.cause), Value(content.method), Value(content.zone),
-        Value(content.untold), Value(findings.isEmpty ? nil : findings.map(\.text).joined(separator: "; ")),
+        .text(event.vehicle.description), .integer(place), .text(signed.digest.text), .integer(event.sequence),
+        .integer(heard), .integer(content.time), .text(content.kind.rawValue), Value(content.step?.description),
+        Value(content.position?.rawValue), Value(token), Value(content.code), Value(content.cause),
+        Value(content.method), Value(content.zone), Value(content.untold),
+        Value(findings.isEmpty ? nil : findings.map(\.text).joined(separator: "; ")),
         .text(String(decoding: signed.text, as: UTF8.self)),
       ])
   }

@@ -73,19 +73,19 @@ package enum FleetTables {
       [
         """
         CREATE TABLE event (
-          vehicle TEXT NOT NULL, place BIGINT NOT NULL, digest TEXT NOT NULL, previous TEXT NOT NULL,
-          sequence BIGINT NOT NULL, heard BIGINT NOT NULL, time BIGINT NOT NULL, kind TEXT NOT NULL, step TEXT, position TEXT, jti TEXT, code TEXT,
-          cause TEXT, method TEXT, zone TEXT, untold BIGINT, finding TEXT, text TEXT NOT NULL,
+          vehicle TEXT NOT NULL, place BIGINT NOT NULL, digest TEXT NOT NULL, sequence BIGINT NOT NULL,
+          heard BIGINT NOT NULL, time BIGINT NOT NULL, kind TEXT NOT NULL, step TEXT, position TEXT, jti TEXT,
+          code TEXT, cause TEXT, method TEXT, zone TEXT, untold BIGINT, finding TEXT, text TEXT NOT NULL,
           PRIMARY KEY (vehicle, place), CONSTRAINT "event.vehicle, event.digest" UNIQUE (vehicle, digest))
         """,
         "CREATE INDEX event_heard ON event (heard)",
-        "CREATE INDEX booking_subject ON booking (subject)",
         "CREATE INDEX event_jti ON event (jti) WHERE jti IS NOT NULL",
-        // The last event of each vehicle, and its last refusal; and where each step is.
+        "CREATE INDEX booking_subject ON booking (subject)",
+        // How many events of a vehicle were kept, the last one, and the last refusal; and where each step is.
         """
         CREATE TABLE event_end (
-          vehicle TEXT NOT NULL PRIMARY KEY, sequence BIGINT NOT NULL, digest TEXT NOT NULL, heard BIGINT,
-          refusal TEXT, refused BIGINT)
+          vehicle TEXT NOT NULL PRIMARY KEY, count BIGINT NOT NULL, sequence BIGINT NOT NULL, digest TEXT NOT NULL,
+          heard BIGINT, refusal TEXT, refused BIGINT)
         """,
         """
         CREATE TABLE step_state (

@@ -6,14 +6,21 @@ public import SystemIO
 
 /// A server's connection to the vehicles' broker, for notices, or for what vehicles report. When it has ended, another
 /// one has to be made.
-public final class NoticeConnection: Sendable {
+public final class BrokerConnection: Sendable {
+  enum Purpose {
+    /// Messages that find no room are dropped. Nothing depends on what comes back but proof that it was sent.
+    case toPublish
+    /// Messages that find no room wait with the broker.
+    case toListen
+  }
+
   public enum Event: Sendable {
     case connected
-    /// The broker retains this at a vehicle's topic now, or did when the topic was subscribed to.
+    /// A message of a topic that was subscribed to. What the broker retained comes first.
     ///
-    /// A broker acknowledges even a message that its access list forbids (MQTT 3.1.1, 3.3.5), so only the returned
-    /// notice proves that the broker has it.
-    case notice(topic: String, payload: [UInt8])
+    /// A broker acknowledges even a message that its access list forbids (MQTT 3.1.1, 3.3.5), so only a notice that
+    /// comes back proves that the broker has it.
+    case message(topic: String, payload: [UInt8])
     /// One more of the notices that were sent has arrived. The vehicle's topic may be unknown to the broker.
     case acknowledged
     /// Nothing follows.
@@ -24,16 +31,18 @@ public final class NoticeConnection: Sendable {
   private let wakeup: Wakeup
 
   /// Begins to connect, and returns at once.
-  init(_ broker: Broker) throws {
+  init(_ broker: Broker, _ purpose: Purpose) throws {
     var limits = MQTTConnection.Limits()
     limits.queuedMessages = 1024
+    limits.holdsBack = purpose == .toListen
     wakeup = try Wakeup()
     // Another connection must not repeat what this one has sent: a newer notice may have come from elsewhere.
     connection = try MQTTConnection(
-      broker: broker, subscriptions: [], quality: .zero, reconnecting: .never, limits: limits)
+      broker: broker, subscriptions: [], quality: purpose == .toListen ? .one : .zero, reconnecting: .never,
+      limits: limits)
   }
 
-  /// Subscribes to a topic. What the broker retains comes first.
+  /// Subscribes to a topic, or to a filter. The broker's refusal ends the connection.
   public func subscribe(to topic: String) { connection.subscribe(topic) }
 
   public func publish(_ text: String, to topic: String) {
@@ -50,7 +59,7 @@ public final class NoticeConnection: Sendable {
     while let event = try connection.next(until: .now) {
       switch event {
       case .connected: events.append(.connected)
-      case .message(let message): events.append(.notice(topic: message.topic, payload: message.payload))
+      case .message(let message): events.append(.message(topic: message.topic, payload: message.payload))
       case .acknowledged: events.append(.acknowledged)
       case .disconnected(let error): events.append(.ended(error))
       }
