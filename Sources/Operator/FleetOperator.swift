@@ -261,7 +261,8 @@ public struct FleetOperator: Sendable {
   /// What the folder has of a vehicle's events, beginning after that place, or the last ones if it is nil.
   ///
   /// - Parameters:
-  ///   - key: the vehicle's. The folder's files may have been changed.
+  ///   - key: the vehicle's. The folder's files may have been changed, and the vehicle may have had another key: only
+  ///     what follows the last such event is returned.
   ///   - count: the most that are returned: the first ones after the place.
   public func events(
     of vehicle: UUID, verifiedBy key: VerificationKey, after place: EventPlace?, upTo count: Int
@@ -273,9 +274,8 @@ public struct FleetOperator: Sendable {
       if events.count >= 2 * count { events.removeFirst(count) }
       if event.place == place { (isAfter, events) = (true, []) }
     }
-    events = place == nil ? events.suffix(count) : events
-    for event in events { _ = try VehicleEvent(verifying: event.text, by: key) }
-    return events
+    let foreign = events.lastIndex { (try? VehicleEvent(verifying: $0.text, by: key)) == nil }
+    return events[(foreign.map { $0 + 1 } ?? 0)...].suffix(count)
   }
 
   /// Lets the folder have events, for commands by hand.
@@ -331,13 +331,15 @@ public struct FleetOperator: Sendable {
   ///
   /// - Parameter number: the greatest number of a notice so far.
   /// - Returns: what was done, as text for people, and the number that later notices must exceed.
-  public func rotateKeys(above number: Int64, now: Int64) throws -> (text: String, number: Int64) {
+  public func rotateKeys(
+    above number: Int64, next: [UInt8]? = nil, now: Int64
+  ) throws -> (text: String, number: Int64) {
     try place.checkClock(now)
     try place.change { $0.raise(to: number) }
     // A server publishes until the broker has the notices, and an absent vehicle receives its notice before any
     // command. So the change need not wait for an absent vehicle.
     let text =
-      switch try place.rotateKeys(now: now, force: true) {
+      switch try place.rotateKeys(now: now, force: true, next: next) {
       case .announced(let key): "the next key is \(key); vehicles learn of it now"
       case .switched(let key): "the key \(key) signs from now on; the one before still counts"
       }

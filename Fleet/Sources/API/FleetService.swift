@@ -48,13 +48,13 @@ package final class FleetService: Sendable {
   /// cannot be changed.
   ///
   /// - Returns: what was done, as text for people.
-  func rotateKeys() async throws -> String {
+  func rotateKeys(next key: [UInt8]? = nil) async throws -> String {
     let now = clock()
     let last = try await store.read { try NoticeTable.last(in: $0) }
     let (done, number): (String, Int64)
     // Riders of a vehicle that has joined at another server learn of the change, too.
     await agreeOnVehicles()
-    do { (done, number) = try await issuer.rotateKeys(above: last, now: now) } catch let error as IssuerError {
+    do { (done, number) = try await issuer.rotateKeys(above: last, next: key, now: now) } catch let error as IssuerError {
       throw OperatorFailure.keys(error.description)
     }
     let key = try await presentKey()
@@ -84,16 +84,16 @@ package final class FleetService: Sendable {
   /// work.
   package func tidy() async throws {
     let now = clock()
-    try await store.write { [retention] transaction in
+    try await store.write { transaction in
       try BookingTable.end(at: now, in: transaction)
       try AnswerTable.forgetOld(at: now, in: transaction)
-      try EventTable.forget(before: now - retention, in: transaction)
       // An account was suspended, and its bookings still exist.
       try BookingTable.cancel(.inactiveAccounts, at: now, in: transaction)
     }
     if try await !store.read({ try AccessTable.ofInactiveAccounts(at: now, in: $0) }).isEmpty {
       try await withdraw { try AccessTable.ofInactiveAccounts(at: now, in: $0) }
     }
+    try await store.write { [retention] in try EventTable.forget(before: now - retention, in: $0) }
     await agreeOnVehicles()
     try await ledger.agree()
     // It would have thrown if the clock were not right.

@@ -43,7 +43,8 @@ extension FleetService {
       let (vehicle, told) = (booking.vehicle, present[booking.vehicle.id])
       if vehicle.service != .inService { wrong.append("\(vehicle.name) is out of service: `stepfleet vehicle resume`") }
       if let since = untold[vehicle.id] {
-        wrong.append("the broker lacks \(vehicle.name)'s newest notice since \(Timestamp.text(since)): does it run?")
+        wrong.append(
+          "the broker lacks \(vehicle.name)'s newest notice since \(Timestamp.text(since)): does the broker run?")
       }
       wrong.append(
         told?.heard.map { "\(vehicle.name) was heard last at \(Timestamp.text($0))" }

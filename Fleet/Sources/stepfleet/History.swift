@@ -56,8 +56,8 @@ struct History: ParsableCommand {
     abstract: "Shows what the vehicles did and refused.",
     usage: "stepfleet history [<options>]",
     discussion: """
-      Vehicles sign what they report, and each report is kept once. `--json` has all of it, and what is wrong with the \
-      order of a vehicle's reports.
+      Vehicles sign what they report, and each report is kept once. What is wrong with the order of a vehicle's reports \
+      is shown in brackets.
       """)
   @OptionGroup var server: ServerOption
   @Option(help: "Of this vehicle: its name or id.") var vehicle: String?

@@ -83,7 +83,8 @@ struct Serve: AsyncParsableCommand {
       try settings.rabbitMQ.map { FleetBroker.rabbitMQ(nodes: $0.nodes.map { UInt16($0) }) }
       ?? .mosquitto(hasPlugin: folder.place.brokerPlugin() != nil)
     let issuer = FolderIssuer(folder.place, broker: broker, logger: logger, clock: clock)
-    let service = FleetService(store: store, issuer: issuer, logger: logger, limit: settings.bookings,
+    let service = FleetService(
+      store: store, issuer: issuer, logger: logger, limit: settings.bookings,
       retentionDays: settings.retentionDays, clock: clock)
     do { try await service.checkOperator() } catch let error as OtherOperator {
       throw ServerError.otherOperator(folder.path("operator"), key: error.key, expected: error.expected)

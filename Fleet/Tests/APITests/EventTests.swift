@@ -59,7 +59,10 @@ private struct Controller {
     #expect(try await kept(nil) == [first, second, third])
     #expect(try await kept(first.place) == [second, third])
     #expect(try await kept(third.place) == [])
-    #expect(try await kept(EventPlace(9, .random())) == [first, second, third])
+    // The folder has another one, or one that is no row any more.
+    #expect(try await kept(EventPlace(9, .random())) == [])
+    #expect(try await kept(EventPlace(2, .random())) == [third])
+    #expect(try await kept(EventPlace(0, .random())) == [first, second, third])
   }
 
   @Test(arguments: Engine.forRules)
@@ -128,11 +131,15 @@ private struct Controller {
     let (bench, phone) = (try await Bench(engine), TestDevice())
     let booking = try await bench.ride(phone)
     var van = Controller(UUID(try await bench.id(of: "van"))!)
-    // A token's id with a zero byte; another vehicle's token; many steps that it has not.
-    #expect(try await take(bench, van.event(.began, token: "a\0b"), van.event(.began, token: "token 1")) == [.kept([]), .kept([])])
+    // A token's id with what a terminal obeys, or with a zero byte; another vehicle's token; many steps that it has not.
+    #expect(try await take(bench, van.event(.began, token: "\u{9B}2J")) == [.kept([])])
+    #expect(
+      try await take(bench, van.event(.began, token: "a\0b"), van.event(.began, token: "token 1")) == [
+        .kept([]), .kept([]),
+      ])
     for number in 0..<40 { _ = try await take(bench, van.event(.began, step: "step-\(number)")) }
     let shown = try await bench.service.history(.init(vehicle: "van"))
-    #expect(shown.count == 42 && shown.allSatisfy { $0["booking"] == .null && $0["email"] == .null })
+    #expect(shown.count == 43 && shown.allSatisfy { $0["booking"] == .null && $0["email"] == .null })
     #expect(try await bench.service.history(.init(booking: booking.id)).isEmpty)
     #expect(try await bench.service.history(.init(account: "ada@example.org")).isEmpty)
     let steps = try await bench.store.read { try $0.run("SELECT count(*) AS n FROM step_state")[0].integer("n") }
@@ -205,21 +212,39 @@ private struct Controller {
     return car
   }
 
-  private func listen(_ bench: Bench, _ broker: PlayedBroker, until isDone: () async throws -> Bool) async throws {
+  /// Hears until something is done.
+  ///
+  /// - Parameter vehicle: tells something each time that the vehicle is asked.
+  private func listen(
+    _ bench: Bench, _ broker: PlayedBroker, vehicle: (id: UUID, tells: () async throws -> Void)? = nil,
+    until isDone: () async throws -> Bool
+  ) async throws {
     let listener = EventListener(
       store: bench.store, issuer: broker, logger: Logger(label: "test") { [log = bench.log] _ in log.handler() },
       patience: .milliseconds(200), clock: { [bench] in bench.now })
     let task = Task { await listener.run() }
     let end = ContinuousClock.now + .seconds(60)
+    var asked = Int64(0)
     while try await !isDone() {
       if ContinuousClock.now > end {
         Issue.record("it is not done: \(bench.log.text)")
         break
       }
+      if let vehicle, case let wish = try await wishes(bench, vehicle.id), wish > asked {
+        asked = wish
+        try await vehicle.tells()
+      }
       try await Task.sleep(for: .milliseconds(5))
     }
     task.cancel()
     await task.value
+  }
+
+  /// How often a vehicle was asked.
+  private func wishes(_ bench: Bench, _ vehicle: UUID) async throws -> Int64 {
+    try await bench.store.read {
+      try $0.run("SELECT wish FROM notice WHERE vehicle = ?", [.text(vehicle.description)]).first?.integer("wish") ?? 0
+    }
   }
 
   private func kept(_ bench: Bench, _ vehicle: UUID) async throws -> [SignedEvent] {
@@ -254,56 +279,40 @@ private struct Controller {
     let broker = PlayedBroker(key)
     let first = try car.event(.started)
     _ = try car.event(.began)
-    let third = try car.event(.ended)
+    let rest = [try car.event(.ended), try car.event(.began), try car.event(.ended)]
     broker.report(first, on: car.vehicle)
-    broker.report(third, on: car.vehicle)
-    let wishes = { [vehicle = car.vehicle] in
-      try await bench.store.read {
-        try $0.run("SELECT wish FROM notice WHERE vehicle = ?", [.text(vehicle.description)])[0].integer("wish")
-      }
-    }
-    var asked = try await wishes()
-    // A vehicle that is off is not asked on and on, and loses nothing.
-    try await listen(bench, broker) {
-      if try await wishes() > asked { return true }
-      return false
-    }
+    broker.report(rest[0], on: car.vehicle)
+    // It says nothing when it is asked: it is off, and nothing is given up.
+    let asked = try await wishes(bench, car.vehicle)
+    try await listen(bench, broker) { try await wishes(bench, car.vehicle) > asked + 1 }
     #expect(try await kept(bench, car.vehicle) == [first])
-    // Each time that it is asked, it repeats what it has.
-    broker.report(third, on: car.vehicle)
-    asked = try await wishes()
-    try await listen(bench, broker) {
-      if try await wishes() > asked {
-        asked = try await wishes()
-        broker.report(third, on: car.vehicle)
-      }
-      return try await kept(bench, car.vehicle).count == 2
-    }
+    broker.report(rest[0], on: car.vehicle)
+    try await listen(
+      bench, broker,
+      vehicle: (car.vehicle, { for event in rest { broker.report(event, on: car.vehicle) } })
+    ) { try await kept(bench, car.vehicle).count == 4 }
+    #expect(try await kept(bench, car.vehicle) == [first] + rest)
     #expect(bench.log.text.contains("a vehicle's events are not whole") && bench.log.text.contains("no event 2"))
     let shown = try await bench.service.history(.init())
-    #expect(shown.map { $0["finding"]?.string == nil } == [true, false])
+    #expect(shown.map { $0["finding"]?.string == nil } == [true, false, true, true])
   }
 
   @Test func `a vehicle that is asked tells what was lost, and nothing is missing`() async throws {
     let bench = try await Bench()
     var car = try await vehicle(of: bench)
-    let broker = PlayedBroker(key)
+    let broker = PlayedBroker(key, losing: true)
     let events = try (0..<100).map { _ in try car.event(.notice) }
-    broker.report(events[0], on: car.vehicle)
-    for event in events[2..<66] { broker.report(event, on: car.vehicle) }
-    let id = car.vehicle.description
-    var asked = Int64(0)
-    try await listen(bench, broker) {
-      let wish = try await bench.store.read {
-        try $0.run("SELECT wish FROM notice WHERE vehicle = ?", [.text(id)])[0].integer("wish")
-      }
-      let count = try await kept(bench, car.vehicle).count
-      if wish > asked {
-        asked = wish
-        for event in events[count..<min(count + 64, 100)] { broker.report(event, on: car.vehicle) }
-      }
-      return count == 100
-    }
+    for event in events[..<64] { broker.report(event, on: car.vehicle) }
+    try await listen(
+      bench, broker,
+      vehicle: (
+        car.vehicle,
+        {
+          let count = try await kept(bench, car.vehicle).count
+          for event in events[count..<min(count + 64, 100)] { broker.report(event, on: car.vehicle) }
+        }
+      )
+    ) { try await kept(bench, car.vehicle).count == 100 && broker.now.folder.count == 100 }
     #expect(try await kept(bench, car.vehicle) == events && broker.now.folder == events)
     #expect(!bench.log.text.contains("not whole"))
   }
@@ -361,33 +370,56 @@ private struct Controller {
   @Test func `all are asked when a connection is there, and not each time that one is lost`() async throws {
     let bench = try await Bench()
     let car = try await vehicle(of: bench)
-    let id = car.vehicle.description
-    let wishes = {
-      try await bench.store.read { try $0.run("SELECT wish FROM notice WHERE vehicle = ?", [.text(id)])[0].integer("wish") }
-    }
-    let (broker, before) = (PlayedBroker(key), try await wishes())
+    let (broker, before) = (PlayedBroker(key), try await wishes(bench, car.vehicle))
     try await listen(bench, broker) {
-      if broker.now.attempts < 3, try await wishes() > before { broker.lose() }
+      if broker.now.attempts < 3, try await wishes(bench, car.vehicle) > before { broker.lose() }
       return broker.now.attempts == 3
     }
-    #expect(try await wishes() == before + 1)
+    #expect(try await wishes(bench, car.vehicle) == before + 1)
+  }
+
+  @Test func `a topic that the broker cannot have, and a damaged row, keep nobody from being heard`() async throws {
+    let bench = try await Bench()
+    var (car, bus) = (try await vehicle(of: bench), try await vehicle(of: bench, "bus"))
+    let broker = PlayedBroker(key, refusing: "van")
+    let id = bus.vehicle.description
+    try await bench.store.write {
+      _ = try $0.run("UPDATE vehicle SET public_part = '{}' WHERE id = ?", [.text(id)])
+    }
+    broker.report(try bus.event(.started), on: bus.vehicle)
+    broker.report(try car.event(.started), on: car.vehicle)
+    try await listen(bench, broker) { try await kept(bench, car.vehicle).count == 1 }
+    #expect(broker.now.subscribed.sorted() == ["car/events", "vehicles/+/events"])
+    #expect(bench.log.text.contains("the broker cannot have its topic"))
   }
 }
 
 /// A broker, and the operator's folder.
-private final class PlayedBroker: EventIssuer, BrokerLine {
+private final class PlayedBroker: EventIssuer {
   let state: Mutex<State>
+  private let refused: String
 
   struct State {
     /// The operator's, the present one first.
     var keys: [DecryptionKey]
-    var events: [BrokerConnection.Event] = []
+    /// What was sent while nobody listened.
+    var early: [BrokerConnection.Event] = []
+    var lines: [Line] = []
     var subscribed: [String] = []
     var folder: [SignedEvent] = []
     var attempts = 0
+    /// How many messages were sent to those who listen to all vehicles: what each of them hears of a flood.
+    var count = 0
   }
 
-  init(_ key: DecryptionKey) { state = Mutex(State(keys: [key])) }
+  /// Whether every fifth message does not reach those who listen to all vehicles.
+  private let losing: Bool
+
+  /// - Parameter refused: a topic to which nobody can subscribe.
+  init(_ key: DecryptionKey, losing: Bool = false, refusing refused: String = "") {
+    state = Mutex(State(keys: [key]))
+    (self.losing, self.refused) = (losing, refused)
+  }
 
   var now: State { state.withLock { $0 } }
 
@@ -396,21 +428,43 @@ private final class PlayedBroker: EventIssuer, BrokerLine {
   }
 
   func send(_ payload: [UInt8], on vehicle: UUID) {
-    state.withLock { $0.events.append(.message(topic: "vehicles/\(vehicle)/events", payload: payload)) }
+    let topic = "vehicles/\(vehicle)/events"
+    let event = BrokerConnection.Event.message(topic: topic, payload: payload)
+    state.withLock { state in
+      if state.lines.isEmpty { state.early.append(event) }
+      state.count += 1
+      for line in state.lines {
+        line.state.withLock {
+          let (isAlone, hearsAll) = ($0.topics.contains(topic), $0.topics.contains("vehicles/+/events"))
+          if isAlone || hearsAll && !(losing && state.count.isMultiple(of: 5)) { $0.events.append(event) }
+        }
+      }
+    }
   }
 
   private struct Lost: Error {}
-  func lose() { state.withLock { $0.events.append(.ended(Lost())) } }
+  func lose() {
+    state.withLock { state in
+      for line in state.lines { line.state.withLock { $0.events.append(.ended(Lost())) } }
+      state.lines = []
+    }
+  }
 
   func listen(_ attempt: Int) throws -> any BrokerLine {
-    state.withLock {
-      $0.attempts += 1
-      $0.events.insert(.connected, at: 0)
+    let line = Line(self)
+    state.withLock { state in
+      state.attempts += 1
+      line.state.withLock { $0.events += state.early }
+      state.early = []
+      state.lines.append(line)
     }
-    return self
+    return line
   }
+  func canListen(to topic: TopicPrefix) -> Bool { topic.description != refused }
   func opener() async throws -> EventOpener { EventOpener(now.keys) }
-  func lastEvent(of vehicle: UUID) async throws -> EventPlace? { now.folder.last { $0.event.vehicle == vehicle }?.place }
+  func lastEvent(of vehicle: UUID) async throws -> EventPlace? {
+    now.folder.last { $0.event.vehicle == vehicle }?.place
+  }
 
   func events(
     of vehicle: UUID, verifiedBy key: VerificationKey, after place: EventPlace?, upTo count: Int
@@ -427,18 +481,28 @@ private final class PlayedBroker: EventIssuer, BrokerLine {
     return true
   }
 
-  let isIncomplete = false
-  func subscribe(to topic: String) { state.withLock { $0.subscribed.append(topic) } }
-  func publish(_ text: String, to topic: String) {}
-  func wake() {}
-  func close() {}
+  final class Line: BrokerLine {
+    let state = Mutex((events: [BrokerConnection.Event.connected], topics: Set<String>()))
+    private let broker: PlayedBroker
 
-  func wait(for duration: Duration) async throws -> (events: [BrokerConnection.Event], isWoken: Bool) {
-    let events = state.withLock { state in
-      defer { state.events = [] }
-      return state.events
+    init(_ broker: PlayedBroker) { self.broker = broker }
+
+    let isIncomplete = false
+    func subscribe(to topic: String) {
+      broker.state.withLock { $0.subscribed.append(topic) }
+      state.withLock { _ = $0.topics.insert(topic) }
     }
-    if events.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
-    return (events, false)
+    func publish(_ text: String, to topic: String) {}
+    func wake() {}
+    func close() { broker.state.withLock { $0.lines.removeAll { $0 === self } } }
+
+    func wait(for duration: Duration) async throws -> (events: [BrokerConnection.Event], isWoken: Bool) {
+      let events = state.withLock { state in
+        defer { state.events = [] }
+        return state.events
+      }
+      if events.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+      return (events, false)
+    }
   }
 }

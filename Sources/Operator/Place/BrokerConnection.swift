@@ -8,9 +8,9 @@ public import SystemIO
 /// one has to be made.
 public final class BrokerConnection: Sendable {
   enum Purpose {
-    /// Messages that find no room are dropped. Nothing depends on what comes back but proof that it was sent.
+    /// Messages that find no room here are dropped.
     case toPublish
-    /// Messages that find no room wait with the broker.
+    /// When there is no room here, reading stops.
     case toListen
   }
 
@@ -27,6 +27,9 @@ public final class BrokerConnection: Sendable {
     case ended(any Error)
   }
 
+  /// How many events one `wait` returns.
+  private static let mostEvents = 1024
+
   private let connection: MQTTConnection
   private let wakeup: Wakeup
 
@@ -36,10 +39,10 @@ public final class BrokerConnection: Sendable {
     limits.queuedMessages = 1024
     limits.holdsBack = purpose == .toListen
     wakeup = try Wakeup()
-    // Another connection must not repeat what this one has sent: a newer notice may have come from elsewhere.
+    // Another connection must not repeat what this one has sent: a newer notice may have come from elsewhere. With QoS 1
+    // a broker sends 20 messages ahead, lets a few wait, and drops what else many vehicles report at once.
     connection = try MQTTConnection(
-      broker: broker, subscriptions: [], quality: purpose == .toListen ? .one : .zero, reconnecting: .never,
-      limits: limits)
+      broker: broker, subscriptions: [], quality: .zero, reconnecting: .never, limits: limits)
   }
 
   /// Subscribes to a topic, or to a filter. The broker's refusal ends the connection.
@@ -56,7 +59,7 @@ public final class BrokerConnection: Sendable {
     let isWoken = try waitReadable([connection.descriptor, wakeup.number], until: deadline)[1]
     if isWoken { wakeup.clear() }
     var events: [Event] = []
-    while let event = try connection.next(until: .now) {
+    while events.count < Self.mostEvents, let event = try connection.next(until: .now) {
       switch event {
       case .connected: events.append(.connected)
       case .message(let message): events.append(.message(topic: message.topic, payload: message.payload))

@@ -3,6 +3,7 @@ package import Logging
 package import Operator
 package import StepProtocol
 package import Store
+import Synchronization
 package import Web
 
 /// Who has the way to the vehicles' broker, and opens what vehicles report. `FolderIssuer` is the real one.
@@ -11,6 +12,8 @@ package protocol EventIssuer: Sendable {
   ///
   /// - Parameter attempt: how many connections were tried before. A broker may have several nodes.
   func listen(_ attempt: Int) throws -> any BrokerLine
+  /// Whether the broker lets a server subscribe to that vehicle's topics.
+  func canListen(to topic: TopicPrefix) -> Bool
   /// Opens events with the operator's keys as they are now.
   func opener() async throws -> EventOpener
   /// The last event of a vehicle that the operator's folder has.
@@ -32,23 +35,35 @@ package protocol EventIssuer: Sendable {
 /// hand. A vehicle begins with what is not acknowledged after each notice. So nothing is lost while no server hears:
 /// another notice lets the vehicle report again.
 ///
-/// No vehicle can keep others from being heard: what it sends is counted, and what cannot be kept is refused alone.
+/// An event whose predecessor is unknown is not kept. Its vehicle is heard alone, where no other vehicle's messages can
+/// push its own out, until it has told what was missing, or has proved that it has nothing else.
+///
+/// What a vehicle sends is counted, and what cannot be kept is refused alone.
 package final class EventListener: Sendable {
   private let store: any Store
   private let issuer: any EventIssuer
   private let logger: Logger
   private let clock: Clock
   private let patience: Duration
+  private let hearings = Mutex<[UUID: Hearing]>([:])
+  private let alone = Mutex<Set<UUID>>([])
+  private let uncopied = Mutex<Set<UUID>>([])
 
   /// How often vehicles with topics of their own are looked for.
   private static let pause = Duration.seconds(10)
-  /// How long after the connection all vehicles are asked: the broker has the subscription by then. And how much later
-  /// they are asked again at the earliest, so that a broker that ends connections is not busy with notices as well.
-  private static let (settling, asking) = (Duration.seconds(1), Duration.seconds(60))
+  /// How long after a connection vehicles are asked: the broker has the subscription by then.
+  private static let settling = Duration.seconds(1)
+  /// How long after all vehicles were asked they are asked again at the earliest. A broker that ends connections must not
+  /// be kept busy with notices.
+  private static let asking = Duration.seconds(60)
+  /// How many vehicles are heard alone at once, and how often one is asked.
+  private static let (lines, rounds) = (16, 20)
   /// How many events pass between the operator's folder and the rows at once.
   private static let batch = 1000
+  /// How many events are kept in one transaction: others wait for it.
+  private static let chunk = 128
 
-  /// - Parameter patience: how long a vehicle has time to repeat events.
+  /// - Parameter patience: how long a vehicle that is heard alone has time to repeat events.
   package init(
     store: any Store, issuer: any EventIssuer, logger: Logger, patience: Duration = .seconds(3),
     clock: @escaping Clock
@@ -56,24 +71,77 @@ package final class EventListener: Sendable {
     (self.store, self.issuer, self.logger, self.patience, self.clock) = (store, issuer, logger, patience, clock)
   }
 
+  /// Who reports on a topic.
+  private struct Reporter {
+    let vehicle: UUID
+    let topic: String
+    let key: VerificationKey
+  }
+
+  /// What a vehicle may do.
+  private struct Hearing {
+    /// A vehicle keeps 10,000 events at the most, and sends again what no notice acknowledges.
+    var messages = Allowance(burst: 40_000, interval: 10)
+    var remarks = Allowance(burst: 10, interval: 60)
+  }
+
+  /// Where new events lead to.
+  private struct Queues {
+    /// Vehicles to be heard alone.
+    let lacking: AsyncStream<Reporter>.Continuation
+    /// Vehicles of which the operator's folder lacks events.
+    let uncopied: AsyncStream<UUID>.Continuation
+  }
+
+  /// One connection.
+  private struct Session {
+    let line: any BrokerLine
+    let queues: Queues
+    var opener: EventOpener
+    /// When the operator's keys were read for an event that none of them opens: Unix time.
+    var renewed: Int64 = 0
+    var connected: ContinuousClock.Instant?
+    /// Whether all vehicles were asked by this connection.
+    var hasAsked = false
+    /// The topics that were subscribed to, beside those of all vehicles; and when they were last looked for.
+    var topics: Set<String> = []
+    var looked: ContinuousClock.Instant?
+    /// By the topics of events. Nil for a topic that no vehicle has.
+    var reporters: [String: Reporter?] = [:]
+    /// The vehicles of which the operator's folder was looked into for what commands by hand have fetched.
+    var known: Set<UUID> = []
+  }
+
   /// Hears until the task is cancelled.
   package func run() async {
+    let (lacking, uncopied) = (AsyncStream.makeStream(of: Reporter.self), AsyncStream.makeStream(of: UUID.self))
+    let queues = Queues(lacking: lacking.continuation, uncopied: uncopied.continuation)
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { await self.hearAll(queues) }
+      group.addTask { await self.hear(eachOf: lacking.stream, queues) }
+      group.addTask { for await vehicle in uncopied.stream { await self.copy(vehicle) } }
+    }
+  }
+
+  // MARK: - All vehicles
+
+  private func hearAll(_ queues: Queues) async {
     var reason = ""
     var attempt = 0
-    // A vehicle that is heard by one connection after the other has one allowance.
-    var hearings: [UUID: Hearing] = [:]
+    /// When all vehicles were asked last.
     var asked: ContinuousClock.Instant?
     while !Task.isCancelled {
       do {
         let line = try issuer.listen(attempt)
         attempt += 1
         defer { line.close() }
-        var session = Session(line: line, opener: try await issuer.opener(), hearings: hearings, asked: asked)
-        defer { (hearings, asked) = (session.hearings.mapValues(\.afterConnection), session.asked) }
+        var session = Session(line: line, queues: queues, opener: try await issuer.opener())
         while !Task.isCancelled {
           let (events, _) = try await line.wait(for: .milliseconds(200))
           try await arrived(events, &session)
-          if session.connected != nil { reason = "" }
+          try await askAll(&session, &asked)
+          // A connection that has lasted for so long is a good one.
+          if session.hasAsked { reason = "" }
         }
       } catch {
         if Task.isCancelled { return }
@@ -85,68 +153,9 @@ package final class EventListener: Sendable {
     }
   }
 
-  /// One connection.
-  private struct Session {
-    let line: any BrokerLine
-    var opener: EventOpener
-    var hearings: [UUID: Hearing]
-    /// When all vehicles were asked last, by this connection or an earlier one.
-    var asked: ContinuousClock.Instant?
-    var connected: ContinuousClock.Instant?
-    /// Whether all vehicles were asked by this connection.
-    var hasAsked = false
-    /// When the operator's keys were read for an event that none of them opens: Unix time.
-    var renewed: Int64 = 0
-    /// The topics that were subscribed to, beside those of all vehicles; and when they were last looked for.
-    var topics: Set<String> = []
-    var looked: ContinuousClock.Instant?
-    /// By the topics of events. Nil for a topic that no vehicle has.
-    var reporters: [String: Reporter?] = [:]
-  }
-
-  /// Who reports on a topic.
-  private struct Reporter {
-    let vehicle: UUID
-    let key: VerificationKey
-  }
-
-  /// What is known of a vehicle besides its rows.
-  private struct Hearing {
-    /// A vehicle sends again what no notice acknowledges: 64 events at a time, of 10,000 that it keeps at the most.
-    var messages = Allowance(burst: 40_000, interval: 1)
-    var remarks = Allowance(burst: 10, interval: 60)
-    /// Whether the operator's folder was looked into for what commands by hand have fetched before.
-    var hasLooked = false
-    var gap: Gap?
-
-    /// What remains when the connection has ended: the vehicle is asked again.
-    var afterConnection: Hearing {
-      var other = self
-      (other.hasLooked, other.gap) = (false, nil)
-      return other
-    }
-  }
-
-  /// Events wait for one before them. The vehicle is asked to repeat what it has. When it has begun twice with the same
-  /// event, it has nothing before that one.
-  private struct Gap {
-    /// What has come since it was asked.
-    var waiting: [SignedEvent]
-    /// With what it has begun when it was asked before.
-    var first: EventDigest?
-    /// Until when it has time; nil while nothing has come, as from a vehicle that is off.
-    var end: ContinuousClock.Instant?
-
-    /// Lets an event wait, unless too many do: it will be repeated.
-    mutating func add(_ event: SignedEvent) {
-      if waiting.count < 2 * VehicleEvent.window, !waiting.contains(event) { waiting.append(event) }
-    }
-
-    var ordered: [SignedEvent] { waiting.sorted { $0.event.sequence < $1.event.sequence } }
-  }
-
   private func arrived(_ events: [BrokerConnection.Event], _ session: inout Session) async throws {
     var heard: [UUID: [SignedEvent]] = [:]
+    var reporters: [UUID: Reporter] = [:]
     for event in events {
       switch event {
       case .connected:
@@ -156,25 +165,31 @@ package final class EventListener: Sendable {
         guard let reporter = try await reporter(topic, &session) else { continue }
         if let event = try await opened(payload, of: reporter, &session) {
           heard[reporter.vehicle, default: []].append(event)
+          reporters[reporter.vehicle] = reporter
         }
       case .acknowledged: break
       case .ended(let error): throw error
       }
     }
-    if let connected = session.connected {
-      try await followOthers(&session)
-      try await askAll(since: connected, &session)
+    if session.connected != nil { try await followOthers(&session) }
+    if heard.isEmpty { return }
+    for (vehicle, reporter) in reporters where !session.known.contains(vehicle) {
+      _ = await takeFromFolder(reporter, &session)
     }
-    if !heard.isEmpty { try await take(heard, &session) }
-    try await askAgain(&session)
+    for (vehicle, events) in try await keep(heard, &session) {
+      // What is missing has come after it, or a command by hand has fetched and acknowledged it.
+      _ = await takeFromFolder(reporters[vehicle]!, &session)
+      if try await keep([vehicle: events], &session).isEmpty { continue }
+      if alone.withLock({ $0.insert(vehicle).inserted }) { session.queues.lacking.yield(reporters[vehicle]!) }
+    }
   }
 
   /// Lets all vehicles report what was not heard.
-  private func askAll(since connected: ContinuousClock.Instant, _ session: inout Session) async throws {
-    let time = max(connected + Self.settling, session.asked.map { $0 + Self.asking } ?? connected)
-    guard !session.hasAsked, time <= .now else { return }
+  private func askAll(_ session: inout Session, _ asked: inout ContinuousClock.Instant?) async throws {
+    guard !session.hasAsked, let connected = session.connected else { return }
+    guard max(connected + Self.settling, asked.map { $0 + Self.asking } ?? connected) <= .now else { return }
     try await store.write { [clock] in try NoticeTable.wantAll(at: clock(), in: $0) }
-    (session.hasAsked, session.asked) = (true, .now)
+    (session.hasAsked, asked) = (true, .now)
   }
 
   /// Subscribes to the topics of vehicles with topics of their own.
@@ -184,26 +199,127 @@ package final class EventListener: Sendable {
     // Somebody may have joined, or have other keys now.
     session.reporters = [:]
     let known = try await store.read { try VehicleTable.topics(.unusual, in: $0) }
-    for vehicle in known.values where session.topics.insert(vehicle.topic.events).inserted {
-      session.line.subscribe(to: vehicle.topic.events)
+    for (vehicle, topic) in known.values.map({ ($0.vehicle, $0.topic) }) {
+      let levels = topic.description.split(separator: "/", omittingEmptySubsequences: false)
+      // Only the vehicle's steps have names of their own.
+      if levels.count == 2, levels[0] == "vehicles" { continue }
+      guard session.topics.insert(topic.events).inserted else { continue }
+      if issuer.canListen(to: topic) {
+        session.line.subscribe(to: topic.events)
+      } else {
+        remark("a vehicle is not heard: the broker cannot have its topic", of: vehicle)
+      }
     }
   }
 
   private func reporter(_ topic: String, _ session: inout Session) async throws -> Reporter? {
     if let known = session.reporters[topic] { return known }
-    let record = try await store.read { try VehicleTable.record(withEvents: topic, in: $0) }
-    let reporter = record.map { Reporter(vehicle: $0.vehicle.uuid, key: $0.signingKey) }
+    let record = try await store.read { transaction in
+      // A row that is damaged must not keep others from being heard.
+      do { return try VehicleTable.record(withEvents: topic, in: transaction) } catch let error as StoreError {
+        throw error
+      } catch {
+        return nil
+      }
+    }
+    let reporter = record.map { Reporter(vehicle: $0.vehicle.uuid, topic: topic, key: $0.signingKey) }
     session.reporters[topic] = reporter
     return reporter
   }
+
+  // MARK: - A vehicle alone
+
+  private func hear(eachOf reporters: AsyncStream<Reporter>, _ queues: Queues) async {
+    await withTaskGroup(of: Void.self) { group in
+      var count = 0
+      for await reporter in reporters {
+        if count == Self.lines {
+          await group.next()
+          count -= 1
+        }
+        count += 1
+        group.addTask {
+          do { try await self.hear(alone: reporter, queues) } catch {
+            if !Task.isCancelled { self.remark("a vehicle is not heard", of: reporter.vehicle, ["error": "\(error)"]) }
+          }
+          _ = self.alone.withLock { $0.remove(reporter.vehicle) }
+        }
+      }
+    }
+  }
+
+  /// Lets a vehicle repeat what it has, until nothing is missing. If it begins twice with the same event, it has nothing
+  /// before that one.
+  private func hear(alone reporter: Reporter, _ queues: Queues) async throws {
+    let (vehicle, line) = (reporter.vehicle, try issuer.listen(.random(in: 0..<Self.lines)))
+    defer { line.close() }
+    var session = Session(line: line, queues: queues, opener: try await issuer.opener())
+    var end = ContinuousClock.now + .seconds(10)
+    while session.connected == nil {
+      guard .now < end else { return }
+      _ = try await heard(of: reporter, &session)
+    }
+    line.subscribe(to: reporter.topic)
+    try await Task.sleep(for: Self.settling)
+    var first: EventDigest?
+    for _ in 0..<Self.rounds {
+      try await store.write { [clock] in try NoticeTable.want([vehicle.description], at: clock(), in: $0) }
+      var waiting: [SignedEvent] = []
+      end = .now + patience
+      while .now < end {
+        let events = try await heard(of: reporter, &session)
+        if events.isEmpty { continue }
+        waiting = try await lacking(events + waiting, &session)
+        if waiting.isEmpty { return }
+      }
+      // It is off, or tells nothing: when it is heard again, it is asked again.
+      guard let begin = waiting.first else { return }
+      if begin.digest == first {
+        _ = try await keep([vehicle: [begin]], areLast: true, &session)
+        if try await lacking(waiting, &session).isEmpty { return }
+        first = nil
+      } else {
+        first = begin.digest
+      }
+    }
+  }
+
+  private func heard(of reporter: Reporter, _ session: inout Session) async throws -> [SignedEvent] {
+    var heard: [SignedEvent] = []
+    for event in try await session.line.wait(for: .milliseconds(50)).events {
+      switch event {
+      case .connected: session.connected = .now
+      case .message(reporter.topic, let payload):
+        if let event = try await opened(payload, of: reporter, &session) { heard.append(event) }
+      case .message, .acknowledged: break
+      case .ended(let error): throw error
+      }
+    }
+    return heard
+  }
+
+  /// Keeps a vehicle's events.
+  ///
+  /// - Returns: those that still wait for others, the first ones, in their order.
+  private func lacking(_ events: [SignedEvent], _ session: inout Session) async throws -> [SignedEvent] {
+    guard let vehicle = events.first?.event.vehicle else { return [] }
+    var waiting: [SignedEvent] = []
+    let ordered = events.sorted { $0.event.sequence < $1.event.sequence }
+    for event in try await keep([vehicle: ordered], &session)[vehicle] ?? [] where waiting.last != event {
+      waiting.append(event)
+    }
+    return Array(waiting.prefix(2 * VehicleEvent.window))
+  }
+
+  // MARK: - Events
 
   /// - Returns: nil for what is no event of the vehicle, or more than a vehicle may send.
   private func opened(
     _ payload: [UInt8], of reporter: Reporter, _ session: inout Session
   ) async throws -> SignedEvent? {
     let (vehicle, now) = (reporter.vehicle, clock())
-    guard session.hearings[vehicle, default: .init()].messages.take(at: Double(now)) else {
-      remark("a vehicle sends more than is heard", of: vehicle, [:], &session)
+    guard hearings.withLock({ $0[vehicle, default: .init()].messages.take(at: Double(now)) }) else {
+      remark("a vehicle sends more than is heard", of: vehicle)
       return nil
     }
     do throws(ProtocolError) {
@@ -213,77 +329,16 @@ package final class EventListener: Sendable {
       (session.opener, session.renewed) = (try await issuer.opener(), now)
       return try await opened(payload, of: reporter, &session)
     } catch {
-      remark("a message is no event of the vehicle", of: vehicle, ["error": "\(error)"], &session)
+      remark("a message is no event of the vehicle", of: vehicle, ["error": "\(error)"])
       return nil
     }
   }
 
   /// Logs something about a vehicle, unless much was logged of it already.
-  private func remark(
-    _ text: Logger.Message, of vehicle: UUID, _ more: Logger.Metadata, _ session: inout Session
-  ) {
-    guard session.hearings[vehicle, default: .init()].remarks.take(at: Double(clock())) else { return }
+  private func remark(_ text: Logger.Message, of vehicle: UUID, _ more: Logger.Metadata = [:]) {
+    let now = Double(clock())
+    guard hearings.withLock({ $0[vehicle, default: .init()].remarks.take(at: now) }) else { return }
     logger.warning(text, metadata: more.merging(["vehicle": "\(vehicle)"]) { own, _ in own })
-  }
-
-  private func take(_ heard: [UUID: [SignedEvent]], _ session: inout Session) async throws {
-    for vehicle in heard.keys where session.hearings[vehicle]?.hasLooked != true {
-      session.hearings[vehicle]?.hasLooked = true
-      await takeFromFolder(vehicle, &session)
-    }
-    // One that waits may follow one that has come.
-    let events = heard.reduce(into: heard) { all, vehicle in
-      all[vehicle.key]! += session.hearings[vehicle.key]?.gap?.ordered ?? []
-    }
-    var lacking = try await keep(events, &session)
-    var asked: Set<UUID> = []
-    for (vehicle, waiting) in lacking where session.hearings[vehicle]?.gap == nil {
-      // A command by hand may have fetched and acknowledged what is missing.
-      if await takeFromFolder(vehicle, &session) {
-        lacking[vehicle] = try await keep([vehicle: waiting], &session)[vehicle]
-      }
-    }
-    for vehicle in heard.keys {
-      guard let waiting = lacking[vehicle] else {
-        session.hearings[vehicle]?.gap = nil
-        continue
-      }
-      var gap = session.hearings[vehicle]?.gap ?? Gap(waiting: [])
-      if gap.end == nil {
-        asked.insert(vehicle)
-        gap.end = .now + patience
-      }
-      for event in waiting { gap.add(event) }
-      session.hearings[vehicle]?.gap = gap
-    }
-    try await ask(asked)
-    for vehicle in heard.keys { await keepInFolder(vehicle, &session) }
-  }
-
-  /// Asks vehicles again that have not told what is missing, and keeps what comes after it if they have it no more.
-  private func askAgain(_ session: inout Session) async throws {
-    var asked: Set<UUID> = []
-    for (vehicle, hearing) in session.hearings {
-      guard var gap = hearing.gap, let end = gap.end, end <= .now else { continue }
-      if let first = gap.ordered.first?.digest, first == gap.first {
-        session.hearings[vehicle]?.gap = nil
-        _ = try await keep([vehicle: gap.ordered], areLast: true, &session)
-        await keepInFolder(vehicle, &session)
-      } else if gap.waiting.isEmpty {
-        gap.end = nil
-        session.hearings[vehicle]?.gap = gap
-      } else {
-        gap = Gap(waiting: [], first: gap.ordered.first?.digest, end: .now + patience)
-        session.hearings[vehicle]?.gap = gap
-        asked.insert(vehicle)
-      }
-    }
-    try await ask(asked)
-  }
-
-  private func ask(_ vehicles: Set<UUID>) async throws {
-    if vehicles.isEmpty { return }
-    try await store.write { [clock] in try NoticeTable.want(vehicles.map(\.description), at: clock(), in: $0) }
   }
 
   /// Keeps vehicles' events.
@@ -293,38 +348,63 @@ package final class EventListener: Sendable {
   private func keep(
     _ events: [UUID: [SignedEvent]], areLast: Bool = false, _ session: inout Session
   ) async throws -> [UUID: [SignedEvent]] {
+    var lacking: [UUID: [SignedEvent]] = [:]
+    var chunk: [UUID: [SignedEvent]] = [:]
+    var count = 0
+    func keepChunk() async throws {
+      lacking.merge(try await keep(chunk: chunk, areLast: areLast, session.queues)) { $0 + $1 }
+      (chunk, count) = ([:], 0)
+    }
+    for (vehicle, own) in events {
+      for event in own {
+        chunk[vehicle, default: []].append(event)
+        count += 1
+        if count == Self.chunk { try await keepChunk() }
+      }
+    }
+    if count > 0 { try await keepChunk() }
+    return lacking
+  }
+
+  private func keep(
+    chunk events: [UUID: [SignedEvent]], areLast: Bool, after place: EventPlace? = nil, _ queues: Queues
+  ) async throws -> [UUID: [SignedEvent]] {
     let outcomes: [UUID: [EventTable.Outcome]]
     do {
-      outcomes = try await taken(events, areLast)
+      outcomes = try await taken(events, areLast, after: place)
     } catch StoreError.constraint(let name) where events.count == 1 {
-      remark("a vehicle's event cannot be kept", of: events.keys.first!, ["constraint": "\(name)"], &session)
+      remark("a vehicle's event cannot be kept", of: events.keys.first!, ["constraint": "\(name)"])
       return [:]
     } catch StoreError.constraint {
       // One vehicle's must not keep others' from being kept.
       var lacking: [UUID: [SignedEvent]] = [:]
       for (vehicle, own) in events {
-        lacking[vehicle] = try await keep([vehicle: own], areLast: areLast, &session)[vehicle]
+        lacking[vehicle] = try await keep(chunk: [vehicle: own], areLast: areLast, queues)[vehicle]
       }
       return lacking
     }
     var lacking: [UUID: [SignedEvent]] = [:]
     for (vehicle, outcomes) in outcomes {
+      var hasKept = false
       for (event, outcome) in zip(events[vehicle]!, outcomes) {
         switch outcome {
         case .known: break
         case .waits: lacking[vehicle, default: []].append(event)
         case .kept(let findings):
+          hasKept = true
           for finding in findings {
-            remark("a vehicle's events are not whole", of: vehicle, ["finding": "\(finding.text)"], &session)
+            remark("a vehicle's events are not whole", of: vehicle, ["finding": "\(finding.text)"])
           }
         }
       }
+      if hasKept, uncopied.withLock({ $0.insert(vehicle).inserted }) { queues.uncopied.yield(vehicle) }
     }
     return lacking
   }
 
+  /// - Parameter place: what the events of a vehicle follow that has none yet.
   private func taken(
-    _ events: [UUID: [SignedEvent]], _ areLast: Bool
+    _ events: [UUID: [SignedEvent]], _ areLast: Bool, after place: EventPlace?
   ) async throws -> [UUID: [EventTable.Outcome]] {
     let now = clock()
     return try await store.write { transaction in
@@ -333,39 +413,49 @@ package final class EventListener: Sendable {
       var outcomes: [UUID: [EventTable.Outcome]] = [:]
       // In one order, so that two transactions do not wait for each other: notices may be wanted.
       for (vehicle, own) in events.sorted(by: { $0.key.description < $1.key.description }) {
+        if let place { try EventTable.begin(vehicle.description, after: place, in: transaction) }
         outcomes[vehicle] = try own.map { try EventTable.take($0, isLast: areLast, at: now, in: transaction) }
       }
       return outcomes
     }
   }
 
+  // MARK: - The operator's folder
+
   /// Keeps what commands by hand have fetched while no server heard.
   ///
   /// - Returns: whether there was something.
-  @discardableResult private func takeFromFolder(_ vehicle: UUID, _ session: inout Session) async -> Bool {
-    let name = vehicle.description
+  private func takeFromFolder(_ reporter: Reporter, _ session: inout Session) async -> Bool {
+    let (vehicle, name) = (reporter.vehicle, reporter.vehicle.description)
+    var hasTaken = false
     do {
-      let (end, record) = try await store.read {
-        (try EventTable.end(of: name, in: $0), try VehicleTable.record(of: name, in: $0))
-      }
-      guard let key = record?.signingKey, try await issuer.lastEvent(of: vehicle) != end else { return false }
-      let events = try await issuer.events(of: vehicle, verifiedBy: key, after: end, upTo: Self.batch)
-      guard let first = events.first?.event else { return false }
-      if end == nil {
+      while let last = try await issuer.lastEvent(of: vehicle) {
+        // Usually the folder has what rows have, or less.
+        let (end, isKnown) = try await store.read {
+          (try EventTable.end(of: name, in: $0), try EventTable.has(last, of: name, in: $0))
+        }
+        if isKnown || last == end { break }
+        let events = try await issuer.events(of: vehicle, verifiedBy: reporter.key, after: end, upTo: Self.batch)
+        guard let first = events.first?.event else { break }
         // What was before the last ones is in the folder.
-        let place = EventPlace(first.sequence - 1, first.previous)
-        try await store.write { try EventTable.begin(name, after: place, in: $0) }
+        let begin = end == nil ? EventPlace(first.sequence - 1, first.previous) : nil
+        for index in stride(from: 0, to: events.count, by: Self.chunk) {
+          let chunk = Array(events[index..<min(index + Self.chunk, events.count)])
+          _ = try await keep(
+            chunk: [vehicle: chunk], areLast: true, after: index == 0 ? begin : nil, session.queues)
+        }
+        hasTaken = true
       }
-      _ = try await keep([vehicle: events], areLast: true, &session)
-      return true
+      session.known.insert(vehicle)
     } catch {
-      remark("the operator's folder cannot be read", of: vehicle, ["error": "\(error)"], &session)
-      return false
+      remark("the operator's folder cannot be read", of: vehicle, ["error": "\(error)"])
     }
+    return hasTaken
   }
 
   /// Lets the operator's folder have what it lacks. That is for commands by hand: nothing depends on it here.
-  private func keepInFolder(_ vehicle: UUID, _ session: inout Session) async {
+  private func copy(_ vehicle: UUID) async {
+    uncopied.withLock { _ = $0.remove(vehicle) }
     do {
       while true {
         let last = try await issuer.lastEvent(of: vehicle)
@@ -376,7 +466,7 @@ package final class EventListener: Sendable {
         else { return }
       }
     } catch {
-      remark("the operator's folder lacks events", of: vehicle, ["error": "\(error)"], &session)
+      remark("the operator's folder lacks events", of: vehicle, ["error": "\(error)"])
     }
   }
 }

@@ -143,8 +143,10 @@ package final class FolderIssuer: AccessIssuer {
 
   package func lastNumber() async throws -> Int64 { try await perform { try $0.lastNumber() } }
 
-  package func rotateKeys(above number: Int64, now: Int64) async throws -> (text: String, number: Int64) {
-    try await perform { try $0.rotateKeys(above: number, now: now) }
+  package func rotateKeys(
+    above number: Int64, next key: [UInt8]?, now: Int64
+  ) async throws -> (text: String, number: Int64) {
+    try await perform { try $0.rotateKeys(above: number, next: key, now: now) }
   }
 
   package func retireKey(tokens: [Ledger.Entry], now: Int64) async throws {
@@ -212,6 +214,10 @@ extension FolderIssuer: EventIssuer {
     // A message that is published at one of RabbitMQ's nodes reaches the clients of all.
     guard case .rabbitMQ(let nodes) = broker, !nodes.isEmpty else { return FolderLine(try place.listen()) }
     return FolderLine(try place.listen(port: nodes[attempt % nodes.count]))
+  }
+
+  package func canListen(to topic: TopicPrefix) -> Bool {
+    if case .rabbitMQ = broker { !topic.description.contains(".") } else { true }
   }
 
   package func opener() async throws -> EventOpener { try await perform(on: events) { try $0.eventOpener() } }

@@ -83,8 +83,9 @@ extension FleetService {
       let logins = try await authenticator.endLogins(of: device.description)
       return Response(json: ["tokens": .integer(Int64(tokens)), "logins": .integer(Int64(logins))])
     }
-    router.post("/keys/rotate") { [self] _, _ in
-      Response(json: ["done": .string(try await rotateKeys())])
+    router.post("/keys/rotate") { [self] request, _ in
+      let key = try await Body(of: request, members: ["key"]).optionalString("key").map { Array($0.utf8) }
+      return Response(json: ["done": .string(try await rotateKeys(next: key))])
     }
     router.post("/keys/retire") { [self] _, _ in
       try await retireKey()

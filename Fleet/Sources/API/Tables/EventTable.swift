@@ -74,9 +74,14 @@ enum EventTable {
       """, [.text(vehicle), .integer(place.sequence), .text(place.digest.text)])[0].integer("count")
   }
 
-  /// Removes what was heard before that time. The order of later events is still known.
+  /// Removes what was heard before that time: the oldest, and others when it is called again. The order of later events
+  /// is still known.
   static func forget(before time: Int64, in transaction: borrowing Transaction) throws(StoreError) {
-    try transaction.run("DELETE FROM event WHERE heard < ?", [.integer(time)])
+    try transaction.run(
+      """
+      DELETE FROM event WHERE (vehicle, place) IN (
+        SELECT vehicle, place FROM event WHERE heard < ? ORDER BY heard LIMIT 10000)
+      """, [.integer(time)])
   }
 
   /// Of how many steps of a vehicle the present is noted.
@@ -92,6 +97,11 @@ enum EventTable {
       try transaction.run(
         "UPDATE event_end SET refusal = ?, refused = ? WHERE vehicle = ?",
         [Value(content.code), .integer(content.time), vehicle])
+    }
+    if content.kind == .started {
+      // A motion that had no end was cut off.
+      try transaction.run(
+        "UPDATE step_state SET position = 'unknown' WHERE vehicle = ? AND position = 'moving'", [vehicle])
     }
     let position: String? =
       switch content.kind {
@@ -141,19 +151,30 @@ enum EventTable {
     var steps: [String: (position: String, fault: String?)] = [:]
   }
 
-  /// The events that were kept after that one, in their order. All, if it is none of them: what the operator's folder
-  /// has was kept, too, unless it is older than any that is left.
+  /// The events that were kept after that one, in their order. If it is no row (any more), those after the last one with
+  /// no greater number.
   static func kept(
     after place: EventPlace?, of vehicle: String, upTo count: Int, in transaction: borrowing Transaction
   ) throws(StoreError) -> [SignedEvent] {
-    try transaction.run(
+    let name = Value.text(vehicle)
+    return try transaction.run(
       """
       SELECT text FROM event
-      WHERE vehicle = ? AND place > COALESCE((SELECT place FROM event WHERE vehicle = ? AND digest = ?), 0)
+      WHERE vehicle = ? AND place > COALESCE(
+        (SELECT place FROM event WHERE vehicle = ? AND digest = ?),
+        (SELECT max(place) FROM event WHERE vehicle = ? AND sequence <= ?), 0)
       ORDER BY place LIMIT ?
-      """, [.text(vehicle), .text(vehicle), .text(place?.digest.text ?? ""), .integer(Int64(count))]
+      """,
+      [
+        name, name, .text(place?.digest.text ?? ""), name, .integer(place?.sequence ?? -1), .integer(Int64(count)),
+      ]
     ).compactMap { try? SignedEvent(kept: Array($0.text("text").utf8)) }
   }
+
+  /// Whether an event was kept, and is still there.
+  static func has(
+    _ place: EventPlace, of vehicle: String, in transaction: borrowing Transaction
+  ) throws(StoreError) -> Bool { try sequence(of: place.digest, in: vehicle, in: transaction) != nil }
 
   /// Which events are meant. Nil is any.
   struct Query: Sendable {
@@ -226,8 +247,8 @@ enum EventTable {
     in transaction: borrowing Transaction
   ) throws(StoreError) {
     let (event, content) = (signed.event, signed.event.content)
-    // No token of a fleet has an id with control characters; PostgreSQL has no room for zero bytes.
-    let token = content.token.flatMap { $0.unicodeScalars.allSatisfy { $0.value >= 0x20 } ? $0 : nil }
+    // No token of a fleet has an id with other characters. A terminal may obey some, and PostgreSQL has no zero bytes.
+    let token = content.token.flatMap { $0.utf8.allSatisfy { (0x20...0x7E).contains($0) } ? $0 : nil }
     try transaction.run(
       """
       INSERT INTO event (vehicle, place, digest, sequence, heard, time, kind, step, position, jti, code, cause, method,

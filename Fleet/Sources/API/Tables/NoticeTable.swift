@@ -9,7 +9,8 @@ import Store
 /// sends. No other server takes the row until `lease`. If one took it nevertheless, because this one had stopped for a
 /// while, the numbers differ afterwards, and the vehicle gets another notice: what the broker keeps is the newest.
 enum NoticeTable {
-  /// Wants a notice for each of the vehicles, by their ids, as far as they are the fleet's.
+  /// Wants a notice for each of the vehicles, by their ids, as far as they are the fleet's, or were and the operator has
+  /// not forgotten them.
   static func want(
     _ vehicles: some Sequence<String>, at now: Int64, in transaction: borrowing Transaction
   ) throws(StoreError) {
@@ -18,7 +19,7 @@ enum NoticeTable {
       try transaction.run(
         """
         INSERT INTO notice (vehicle, number, wish, since, urgent, lease)
-        SELECT id, 0, 1, CAST(? AS BIGINT), 1, 0 FROM vehicle WHERE id = ? \(again)
+        SELECT id, 0, 1, CAST(? AS BIGINT), 1, 0 FROM vehicle WHERE id = ? AND \(isTold) \(again)
         """, [.integer(now), .text(vehicle)])
     }
     try announce(in: transaction)
@@ -30,12 +31,14 @@ enum NoticeTable {
     try transaction.run(
       """
       INSERT INTO notice (vehicle, number, wish, since, urgent, lease)
-      SELECT id, 0, 1, CAST(? AS BIGINT), 0, 0 FROM vehicle
-      WHERE service <> 'removed' OR EXISTS (SELECT 1 FROM notice WHERE notice.vehicle = vehicle.id) ORDER BY id \(again)
+      SELECT id, 0, 1, CAST(? AS BIGINT), 0, 0 FROM vehicle WHERE \(isTold) ORDER BY id \(again)
       """, [.integer(now)])
     try announce(in: transaction)
   }
 
+  private static let isTold = """
+    (service <> 'removed' OR EXISTS (SELECT 1 FROM notice WHERE notice.vehicle = vehicle.id))
+    """
   private static let again = """
     ON CONFLICT (vehicle) DO UPDATE SET wish = notice.wish + 1, since = COALESCE(notice.since, excluded.since),
       urgent = CASE WHEN notice.since IS NULL OR excluded.urgent = 1 THEN excluded.urgent ELSE notice.urgent END
