@@ -54,7 +54,8 @@ package final class FleetService: Sendable {
     let (done, number): (String, Int64)
     // Riders of a vehicle that has joined at another server learn of the change, too.
     await agreeOnVehicles()
-    do { (done, number) = try await issuer.rotateKeys(above: last, next: key, now: now) } catch let error as IssuerError {
+    do { (done, number) = try await issuer.rotateKeys(above: last, next: key, now: now) } catch let error as IssuerError
+    {
       throw OperatorFailure.keys(error.description)
     }
     let key = try await presentKey()

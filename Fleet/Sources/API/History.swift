@@ -17,7 +17,9 @@ extension FleetService {
       booking.booking.interval.begin <= now && now < booking.booking.interval.end
     }
     let having = Dictionary(riders.map { ($0.booking.vehicle.id, $0) }) { first, _ in first }
-    let present = try await store.read { try EventTable.present(in: $0) }
+    let (present, notices) = try await store.read {
+      (try EventTable.present(in: $0), try NoticeTable.states(in: $0))
+    }
     return all.map { vehicle, bookings in
       let told = present[vehicle.id] ?? .init()
       func time(_ seconds: Int64?) -> JSON { seconds.map { .string(Timestamp.text($0)) } ?? .null }
@@ -34,7 +36,7 @@ extension FleetService {
           }), "booking": having[vehicle.id].map { .string($0.booking.id) } ?? .null,
         "email": having[vehicle.id]?.email.map(JSON.string) ?? .null, "heard": time(told.heard),
         "refusal": told.refusal.map(JSON.string) ?? .null, "refused": time(told.refused),
-        "untold_since": time(untold[vehicle.id]),
+        "notice": notices[vehicle.id].map { .string($0.rawValue) } ?? .null, "untold_since": time(untold[vehicle.id]),
       ]
     }
   }

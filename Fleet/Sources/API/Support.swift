@@ -19,11 +19,11 @@ extension FleetService {
       account = try await store.read { try Self.account(booking.account, in: $0) }
     }
     guard let account else { throw FleetRefusal.noSuchBooking }
-    let (bookings, events, present) = try await store.read { transaction in
+    let (bookings, events, present, notices) = try await store.read { transaction in
       (
         try BookingTable.newest(of: account.id, in: transaction).filter { $0.booking.state(at: now).isOpen },
         try EventTable.history(.init(account: account.id, limit: 200), in: transaction).map(\.json),
-        try EventTable.present(in: transaction)
+        try EventTable.present(in: transaction), try NoticeTable.states(in: transaction)
       )
     }
     let untold = try await untold()
@@ -45,6 +45,9 @@ extension FleetService {
       if let since = untold[vehicle.id] {
         wrong.append(
           "the broker lacks \(vehicle.name)'s newest notice since \(Timestamp.text(since)): does the broker run?")
+      }
+      if notices[vehicle.id] == .unconfirmed {
+        wrong.append("\(vehicle.name) has not said that it obeys its newest notice: it may not be connected")
       }
       wrong.append(
         told?.heard.map { "\(vehicle.name) was heard last at \(Timestamp.text($0))" }

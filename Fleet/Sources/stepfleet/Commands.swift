@@ -297,14 +297,16 @@ struct KeysGroup: AsyncParsableCommand {
       abstract: "Takes the next step of a change of keys: first the new key is announced, then it signs.")
     @OptionGroup var server: ServerOption
     @Option(
-      help: ArgumentHelp("The next key, for the first step: a file with a JWK, or PEM that OpenSSL reads.", valueName: "file"),
+      help: ArgumentHelp(
+        "The next key, for the first step: a file with a JWK, or PEM that OpenSSL reads.", valueName: "file"),
       completion: .file())
     var key: String?
 
     func run() throws {
       var body: [JSON.Member] = []
       if let key {
-        guard let content = FileManager.default.contents(atPath: key), let text = String(validating: content, as: UTF8.self)
+        guard let content = FileManager.default.contents(atPath: key),
+          let text = String(validating: content, as: UTF8.self)
         else { throw ServerError.file(key, "cannot be read as text") }
         body.append(.init("key", .string(text)))
       }

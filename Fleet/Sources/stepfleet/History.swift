@@ -18,11 +18,21 @@ struct Status: ParsableCommand {
       }
       let booking = vehicle["booking"]?.string.map { String($0.prefix(8)) }
       return .object(
-        (vehicle.object ?? []).filter { !["steps", "booking"].contains($0.name) } + [
+        (vehicle.object ?? []).filter { !["steps", "booking", "notice"].contains($0.name) } + [
+          .init("notice", .string(Self.shown(vehicle["notice"]?.string))),
           .init("steps", .string(steps.joined(separator: ", "))), .init("booking", booking.map(JSON.string) ?? .null),
         ])
     }
-    printTable(rows, ["name", "state", "steps", "booking", "heard", "refusal"])
+    printTable(rows, ["name", "state", "steps", "booking", "heard", "notice", "refusal"])
+  }
+
+  private static func shown(_ notice: String?) -> String {
+    switch notice {
+    case "in_force": "in force"
+    case "untold": "not sent"
+    case "unconfirmed": "not confirmed"
+    default: "-"
+    }
   }
 }
 

@@ -22,12 +22,12 @@ private struct Controller {
   /// - Parameter skipping: how many numbers before it were used for what could not be written.
   mutating func event(
     _ kind: VehicleEvent.Kind, skipping: Int64 = 0, after place: EventPlace?? = nil, token: String? = nil,
-    step: String = "left"
+    step: String = "left", notice: Int64? = nil
   ) throws -> SignedEvent {
     let before = place ?? last
     let event = VehicleEvent(
       vehicle: vehicle, sequence: (before?.sequence ?? 0) + 1 + skipping, previous: before?.digest ?? .random(),
-      .init(kind, time: 1, step: StepID(step), position: .open, token: token))
+      .init(kind, time: 1, step: StepID(step), position: .open, token: token, notice: notice))
     let signed = try SignedEvent(kept: Array(event.signed(by: key).utf8))
     last = signed.place
     return signed
@@ -110,6 +110,31 @@ private struct Controller {
   }
 
   @Test(arguments: Engine.forRules)
+  func `who has not heard the newest notice is listed`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    let id = try await bench.id(of: "car")
+    var car = Controller(UUID(id)!)
+    func state() async throws -> String? { try await bench.service.status()[0]["notice"]?.string }
+    func unconfirmed() async throws -> Int64 { try await bench.store.read { try NoticeTable.unconfirmed(in: $0) } }
+    #expect(try await state() == nil)
+    var number = Int64(0)
+    for _ in 1...2 {
+      let now = bench.now
+      try await bench.store.write { try NoticeTable.want([id], at: now, in: $0) }
+      #expect(try await (state(), unconfirmed()) == ("untold", 0))
+      let claims = try await bench.store.write { try NoticeTable.claim(upTo: 1, at: now, until: now + 9, in: $0) }
+      try await bench.store.write { try NoticeTable.noteSent(claims[0], at: now, in: $0) }
+      #expect(try await (state(), unconfirmed()) == ("unconfirmed", 1))
+      // It says again that it obeys the one before.
+      _ = try await take(bench, car.event(.notice, notice: number))
+      #expect(try await state() == "unconfirmed")
+      number = claims[0].number
+      _ = try await take(bench, car.event(.notice, notice: number), car.event(.notice, notice: number - 1))
+      #expect(try await (state(), unconfirmed()) == ("in_force", 0))
+    }
+  }
+
+  @Test(arguments: Engine.forRules)
   func `what is old is removed, and the chain goes on`(_ engine: Engine) async throws {
     let bench = try await Bench(engine)
     var car = Controller(UUID(try await bench.id(of: "car"))!)
@@ -131,7 +156,7 @@ private struct Controller {
     let (bench, phone) = (try await Bench(engine), TestDevice())
     let booking = try await bench.ride(phone)
     var van = Controller(UUID(try await bench.id(of: "van"))!)
-    // A token's id with what a terminal obeys, or with a zero byte; another vehicle's token; many steps that it has not.
+    // A token's id with what a terminal obeys, or with a zero byte; another vehicle's token; steps that it has not.
     #expect(try await take(bench, van.event(.began, token: "\u{9B}2J")) == [.kept([])])
     #expect(
       try await take(bench, van.event(.began, token: "a\0b"), van.event(.began, token: "token 1")) == [

@@ -202,7 +202,8 @@ import Testing
     #expect(try await issuer.keys().first == first[0])
     #expect(try await issuer.signers() == first)
     #expect(
-      try await issuer.rotateKeys(above: 0, next: nil, now: now).text.hasSuffix(" signs from now on; the one before still counts"))
+      try await issuer.rotateKeys(above: 0, next: nil, now: now).text.hasSuffix(
+        " signs from now on; the one before still counts"))
     #expect(try await issuer.keys().last == first[0])
     #expect(try await issuer.signers() == issuer.keys())
     // The operator may read why not.

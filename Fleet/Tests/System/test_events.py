@@ -68,7 +68,8 @@ def test_an_opening_is_shown_with_its_booking_and_its_rider(fleet, phone, tmp_pa
         assert json.loads(fleet.types("support", named, "--json").stdout)["email"] == phone.rider.email
         assert fleet.types("support", "nobody@example.org").returncode == 1
         shown = fleet.types("status").stdout.splitlines()
-        assert shown[0].split() == ["name", "state", "steps", "booking", "heard", "refusal"], shown
+        assert shown[0].split() == ["name", "state", "steps", "booking", "heard", "notice", "refusal"], shown
+        wait_until(lambda: " in force " in fleet.types("status").stdout, "the vehicle says that it obeys its notice")
         assert shown[1].startswith("car  ") and "left open, right -" in shown[1] and "token_revoked" in shown[1], shown
         assert refusal()[-1]["code"] == "token_revoked" and refusal()[-1]["booking"] == booking["id"], refusal()
 

@@ -39,8 +39,8 @@ public final class BrokerConnection: Sendable {
     limits.queuedMessages = 1024
     limits.holdsBack = purpose == .toListen
     wakeup = try Wakeup()
-    // Another connection must not repeat what this one has sent: a newer notice may have come from elsewhere. With QoS 1
-    // a broker sends 20 messages ahead, lets a few wait, and drops what else many vehicles report at once.
+    // Another connection must not repeat what this one has sent: a newer notice may have come from elsewhere. With
+    // QoS 1 a broker sends 20 messages ahead, lets a few wait, and drops what else many vehicles report at once.
     connection = try MQTTConnection(
       broker: broker, subscriptions: [], quality: .zero, reconnecting: .never, limits: limits)
   }

@@ -53,8 +53,8 @@ package final class EventListener: Sendable {
   private static let pause = Duration.seconds(10)
   /// How long after a connection vehicles are asked: the broker has the subscription by then.
   private static let settling = Duration.seconds(1)
-  /// How long after all vehicles were asked they are asked again at the earliest. A broker that ends connections must not
-  /// be kept busy with notices.
+  /// How long after all vehicles were asked they are asked again at the earliest. A broker that ends connections must
+  /// not be kept busy with notices.
   private static let asking = Duration.seconds(60)
   /// How many vehicles are heard alone at once, and how often one is asked.
   private static let (lines, rounds) = (16, 20)
@@ -248,8 +248,8 @@ package final class EventListener: Sendable {
     }
   }
 
-  /// Lets a vehicle repeat what it has, until nothing is missing. If it begins twice with the same event, it has nothing
-  /// before that one.
+  /// Lets a vehicle repeat what it has, until nothing is missing. If it begins twice with the same event, it has
+  /// nothing before that one.
   private func hear(alone reporter: Reporter, _ queues: Queues) async throws {
     let (vehicle, line) = (reporter.vehicle, try issuer.listen(.random(in: 0..<Self.lines)))
     defer { line.close() }
@@ -263,7 +263,7 @@ package final class EventListener: Sendable {
     try await Task.sleep(for: Self.settling)
     var first: EventDigest?
     for _ in 0..<Self.rounds {
-      try await store.write { [clock] in try NoticeTable.want([vehicle.description], at: clock(), in: $0) }
+      try await store.write { [clock] in try NoticeTable.wantAgain(vehicle.description, at: clock(), in: $0) }
       var waiting: [SignedEvent] = []
       end = .now + patience
       while .now < end {

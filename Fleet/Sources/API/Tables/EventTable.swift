@@ -41,7 +41,7 @@ enum EventTable {
     let count = try setEnd(signed.place, of: vehicle, in: transaction)
     try insert(signed, at: count, findings, heard: now, in: transaction)
     try note(event, at: now, in: transaction)
-    if count % acknowledging == 0 { try NoticeTable.want([vehicle], at: now, in: transaction) }
+    if count % acknowledging == 0 { try NoticeTable.wantAgain(vehicle, at: now, in: transaction) }
     return .kept(findings)
   }
 
@@ -98,6 +98,11 @@ enum EventTable {
         "UPDATE event_end SET refusal = ?, refused = ? WHERE vehicle = ?",
         [Value(content.code), .integer(content.time), vehicle])
     }
+    if let number = content.notice {
+      try transaction.run(
+        "UPDATE event_end SET notice = ? WHERE vehicle = ? AND COALESCE(notice, -1) < ?",
+        [.integer(number), vehicle, .integer(number)])
+    }
     if content.kind == .started {
       // A motion that had no end was cut off.
       try transaction.run(
@@ -128,10 +133,10 @@ enum EventTable {
   /// What vehicles have told of their present, by their ids.
   static func present(in transaction: borrowing Transaction) throws(StoreError) -> [String: Present] {
     var present: [String: Present] = [:]
-    for row in try transaction.run("SELECT vehicle, heard, refusal, refused FROM event_end") {
+    for row in try transaction.run("SELECT vehicle, heard, notice, refusal, refused FROM event_end") {
       present[row.text("vehicle")] = Present(
-        heard: row.optionalInteger("heard"), refusal: row.optionalText("refusal"),
-        refused: row.optionalInteger("refused"))
+        heard: row.optionalInteger("heard"), notice: row.optionalInteger("notice"),
+        refusal: row.optionalText("refusal"), refused: row.optionalInteger("refused"))
     }
     for row in try transaction.run("SELECT vehicle, step, position, fault FROM step_state") {
       present[row.text("vehicle"), default: Present()].steps[row.text("step")] = (
@@ -144,6 +149,8 @@ enum EventTable {
   struct Present: Sendable {
     /// When the last event was heard, Unix time; nil if none was.
     var heard: Int64?
+    /// The number of the notice that the vehicle has said that it obeys.
+    var notice: Int64?
     /// The word of the last refusal, and its time on the vehicle's clock.
     var refusal: String?
     var refused: Int64?
@@ -151,8 +158,8 @@ enum EventTable {
     var steps: [String: (position: String, fault: String?)] = [:]
   }
 
-  /// The events that were kept after that one, in their order. If it is no row (any more), those after the last one with
-  /// no greater number.
+  /// The events that were kept after that one, in their order. If it is no row (any more), those after the last one
+  /// with no greater number.
   static func kept(
     after place: EventPlace?, of vehicle: String, upTo count: Int, in transaction: borrowing Transaction
   ) throws(StoreError) -> [SignedEvent] {

@@ -81,11 +81,12 @@ package enum FleetTables {
         "CREATE INDEX event_heard ON event (heard)",
         "CREATE INDEX event_jti ON event (jti) WHERE jti IS NOT NULL",
         "CREATE INDEX booking_subject ON booking (subject)",
-        // How many events of a vehicle were kept, the last one, and the last refusal; and where each step is.
+        // How many events of a vehicle were kept, and the last one; the number of the notice that the vehicle obeys,
+        // and its last refusal; and where each step is.
         """
         CREATE TABLE event_end (
           vehicle TEXT NOT NULL PRIMARY KEY, count BIGINT NOT NULL, sequence BIGINT NOT NULL, digest TEXT NOT NULL,
-          heard BIGINT, refusal TEXT, refused BIGINT)
+          heard BIGINT, notice BIGINT, refusal TEXT, refused BIGINT)
         """,
         """
         CREATE TABLE step_state (
