@@ -85,8 +85,8 @@ extension FleetService {
     }
   }
 
-  /// The booking that an operator means by an id, or by its begin: eight digits or more, as riders see them; or by the
-  /// name that vehicles' logs have for its rider (`b-547EC553F6121C54`), or a token's id.
+  /// The booking that an operator means by an id, or by its beginning: eight digits or more, as riders see them; or by
+  /// the name that vehicles' logs have for its rider (`b-547EC553F6121C54`), or a token's id.
   func bookingMeant(by text: String) async throws -> String {
     if let named = try await store.read({ try BookingTable.ids(ofSubjectOrToken: text, in: $0) }).first { return named }
     let begin = text.lowercased()

@@ -94,11 +94,11 @@ package final class FleetService: Sendable {
     if try await !store.read({ try AccessTable.ofInactiveAccounts(at: now, in: $0) }).isEmpty {
       try await withdraw { try AccessTable.ofInactiveAccounts(at: now, in: $0) }
     }
-    try await store.write { [retention] in try EventTable.forget(before: now - retention, in: $0) }
     await agreeOnVehicles()
     try await ledger.agree()
     // It would have thrown if the clock were not right.
     try await store.write { try TokenTable.forget(at: now, in: $0) }
+    try await store.write { [retention] in try EventTable.forget(before: now - retention, in: $0) }
   }
 
   /// Revokes what was left.

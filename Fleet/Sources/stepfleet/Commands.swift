@@ -305,9 +305,11 @@ struct KeysGroup: AsyncParsableCommand {
     func run() throws {
       var body: [JSON.Member] = []
       if let key {
-        guard let content = FileManager.default.contents(atPath: key),
+        var status = stat()
+        guard stat(key, &status) == 0, let content = FileManager.default.contents(atPath: key),
           let text = String(validating: content, as: UTF8.self)
         else { throw ServerError.file(key, "cannot be read as text") }
+        guard status.st_mode & 0o077 == 0 else { throw ServerError.file(key, "can be read by others: chmod 600") }
         body.append(.init("key", .string(text)))
       }
       print(try server.ask("POST", "/keys/rotate", .object(body))["done"]?.string ?? "")

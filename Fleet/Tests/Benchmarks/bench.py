@@ -9,7 +9,7 @@
     book      `stepctl book` from a cold start, beside curl with the same requests
     revoke    from `stepfleet revoke` to a stepd that refuses
     notices   until the broker has the notices of 1,000 and of 2,000 vehicles, and a revoked booking's meanwhile
-    events    from a motion's end until it is shown, and 10,000 events that waited in a vehicle
+    events    from a motion's end until it is shown, and as many events as wait in a vehicle
     scale     access, and from a revocation to the broker, with 100, 1,000 and 10,000 vehicles of 20 live tokens each
 
 All serve HTTP/1.1 with TLS and one certificate, each with its own copy of one SQLite database that stepfleet has made: its

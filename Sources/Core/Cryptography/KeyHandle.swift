@@ -32,7 +32,8 @@ final class KeyHandle: Sendable {
   /// A private key that libcrypto reads, or that one of its providers keeps elsewhere and signs with there
   /// (PEM_read_bio_PrivateKey(3), provider(7)).
   ///
-  /// - Returns: nil if it cannot be read, is protected by a passphrase, or is for another algorithm.
+  /// - Returns: nil if it cannot be read, is protected by a passphrase, is for another algorithm, or has no public
+  ///   part.
   init?(pem: [UInt8], _ algorithm: Algorithm) {
     Libcrypto.start()
     let bio = Libcrypto.require("read a key", BIO_new_mem_buf(pem, Int32(clamping: pem.count)))
@@ -42,7 +43,10 @@ final class KeyHandle: Sendable {
       ERR_clear_error()
       return nil
     }
-    guard EVP_PKEY_is_a(key, algorithm.rawValue) == 1 else {
+    var size = 0
+    guard EVP_PKEY_is_a(key, algorithm.rawValue) == 1,
+      Libcrypto.isRight(EVP_PKEY_get_raw_public_key(key, nil, &size)), size == Self.size
+    else {
       EVP_PKEY_free(key)
       return nil
     }

@@ -36,7 +36,7 @@ package protocol EventIssuer: Sendable {
 /// another notice lets the vehicle report again.
 ///
 /// An event whose predecessor is unknown is not kept. Its vehicle is heard alone, where no other vehicle's messages can
-/// push its own out, until it has told what was missing, or has proved that it has nothing else.
+/// push its own out, until it has told what was missing, or begins each time with the same event.
 ///
 /// What a vehicle sends is counted, and what cannot be kept is refused alone.
 package final class EventListener: Sendable {
@@ -46,7 +46,8 @@ package final class EventListener: Sendable {
   private let clock: Clock
   private let patience: Duration
   private let hearings = Mutex<[UUID: Hearing]>([:])
-  private let alone = Mutex<Set<UUID>>([])
+  /// The vehicles that are heard alone now (nil), or were in vain and are not heard alone before that time.
+  private let alone = Mutex<[UUID: ContinuousClock.Instant?]>([:])
   private let uncopied = Mutex<Set<UUID>>([])
 
   /// How often vehicles with topics of their own are looked for.
@@ -58,6 +59,8 @@ package final class EventListener: Sendable {
   private static let asking = Duration.seconds(60)
   /// How many vehicles are heard alone at once, and how often one is asked.
   private static let (lines, rounds) = (16, 20)
+  /// How often a vehicle has to begin with the same event.
+  private static let proofs = 3
   /// How many events pass between the operator's folder and the rows at once.
   private static let batch = 1000
   /// How many events are kept in one transaction: others wait for it.
@@ -83,6 +86,8 @@ package final class EventListener: Sendable {
     /// A vehicle keeps 10,000 events at the most, and sends again what no notice acknowledges.
     var messages = Allowance(burst: 40_000, interval: 10)
     var remarks = Allowance(burst: 10, interval: 60)
+    /// How many messages were more than it may send.
+    var refused = 0
   }
 
   /// Where new events lead to.
@@ -119,7 +124,12 @@ package final class EventListener: Sendable {
     await withTaskGroup(of: Void.self) { group in
       group.addTask { await self.hearAll(queues) }
       group.addTask { await self.hear(eachOf: lacking.stream, queues) }
-      group.addTask { for await vehicle in uncopied.stream { await self.copy(vehicle) } }
+      group.addTask {
+        for await vehicle in uncopied.stream {
+          if Task.isCancelled { return }
+          await self.copy(vehicle)
+        }
+      }
     }
   }
 
@@ -177,10 +187,19 @@ package final class EventListener: Sendable {
       _ = await takeFromFolder(reporter, &session)
     }
     for (vehicle, events) in try await keep(heard, &session) {
+      let isAlone = alone.withLock { alone in
+        if let until = alone[vehicle], until.map({ $0 > .now }) ?? true { return true }
+        alone[vehicle] = .some(nil)
+        return false
+      }
+      if isAlone { continue }
       // What is missing has come after it, or a command by hand has fetched and acknowledged it.
       _ = await takeFromFolder(reporters[vehicle]!, &session)
-      if try await keep([vehicle: events], &session).isEmpty { continue }
-      if alone.withLock({ $0.insert(vehicle).inserted }) { session.queues.lacking.yield(reporters[vehicle]!) }
+      if try await keep([vehicle: events], &session).isEmpty {
+        alone.withLock { _ = $0.removeValue(forKey: vehicle) }
+      } else {
+        session.queues.lacking.yield(reporters[vehicle]!)
+      }
     }
   }
 
@@ -233,35 +252,44 @@ package final class EventListener: Sendable {
     await withTaskGroup(of: Void.self) { group in
       var count = 0
       for await reporter in reporters {
+        if Task.isCancelled { return }
         if count == Self.lines {
           await group.next()
           count -= 1
         }
         count += 1
         group.addTask {
-          do { try await self.hear(alone: reporter, queues) } catch {
+          var isWhole = false
+          do { isWhole = try await self.hear(alone: reporter, queues) } catch {
             if !Task.isCancelled { self.remark("a vehicle is not heard", of: reporter.vehicle, ["error": "\(error)"]) }
           }
-          _ = self.alone.withLock { $0.remove(reporter.vehicle) }
+          // Others have their turn first.
+          self.alone.withLock { [isWhole] in
+            $0[reporter.vehicle] = isWhole ? nil : .some(ContinuousClock.now + Self.asking)
+          }
         }
       }
     }
   }
 
-  /// Lets a vehicle repeat what it has, until nothing is missing. If it begins twice with the same event, it has
+  /// Lets a vehicle repeat what it has, until nothing is missing. If it begins with the same event each time, it has
   /// nothing before that one.
-  private func hear(alone reporter: Reporter, _ queues: Queues) async throws {
+  ///
+  /// - Returns: whether nothing is missing, or what is missing was noted.
+  private func hear(alone reporter: Reporter, _ queues: Queues) async throws -> Bool {
     let (vehicle, line) = (reporter.vehicle, try issuer.listen(.random(in: 0..<Self.lines)))
     defer { line.close() }
     var session = Session(line: line, queues: queues, opener: try await issuer.opener())
     var end = ContinuousClock.now + .seconds(10)
     while session.connected == nil {
-      guard .now < end else { return }
+      guard .now < end else { return false }
       _ = try await heard(of: reporter, &session)
     }
     line.subscribe(to: reporter.topic)
     try await Task.sleep(for: Self.settling)
-    var first: EventDigest?
+    func refused() -> Int { hearings.withLock { $0[vehicle]?.refused ?? 0 } }
+    let before = refused()
+    var (first, proofs): (EventDigest?, Int) = (nil, 0)
     for _ in 0..<Self.rounds {
       try await store.write { [clock] in try NoticeTable.wantAgain(vehicle.description, at: clock(), in: $0) }
       var waiting: [SignedEvent] = []
@@ -270,21 +298,22 @@ package final class EventListener: Sendable {
         let events = try await heard(of: reporter, &session)
         if events.isEmpty { continue }
         waiting = try await lacking(events + waiting, &session)
-        if waiting.isEmpty { return }
+        if waiting.isEmpty { return true }
       }
-      // It is off, or tells nothing: when it is heard again, it is asked again.
-      guard let begin = waiting.first else { return }
-      if begin.digest == first {
+      // It is off, or tells nothing: when it is heard again, it is asked again. And what was refused may be what lacks.
+      guard let begin = waiting.first, refused() == before else { return false }
+      (first, proofs) = (begin.digest, begin.digest == first ? proofs + 1 : 1)
+      if proofs == Self.proofs {
         _ = try await keep([vehicle: [begin]], areLast: true, &session)
-        if try await lacking(waiting, &session).isEmpty { return }
-        first = nil
-      } else {
-        first = begin.digest
+        if try await lacking(waiting, &session).isEmpty { return true }
+        (first, proofs) = (nil, 0)
       }
     }
+    return false
   }
 
   private func heard(of reporter: Reporter, _ session: inout Session) async throws -> [SignedEvent] {
+    try Task.checkCancellation()
     var heard: [SignedEvent] = []
     for event in try await session.line.wait(for: .milliseconds(50)).events {
       switch event {
@@ -318,7 +347,12 @@ package final class EventListener: Sendable {
     _ payload: [UInt8], of reporter: Reporter, _ session: inout Session
   ) async throws -> SignedEvent? {
     let (vehicle, now) = (reporter.vehicle, clock())
-    guard hearings.withLock({ $0[vehicle, default: .init()].messages.take(at: Double(now)) }) else {
+    let isAllowed = hearings.withLock { hearings in
+      let isAllowed = hearings[vehicle, default: .init()].messages.take(at: Double(now))
+      if !isAllowed { hearings[vehicle]?.refused += 1 }
+      return isAllowed
+    }
+    guard isAllowed else {
       remark("a vehicle sends more than is heard", of: vehicle)
       return nil
     }
@@ -385,19 +419,18 @@ package final class EventListener: Sendable {
     }
     var lacking: [UUID: [SignedEvent]] = [:]
     for (vehicle, outcomes) in outcomes {
-      var hasKept = false
       for (event, outcome) in zip(events[vehicle]!, outcomes) {
         switch outcome {
         case .known: break
         case .waits: lacking[vehicle, default: []].append(event)
         case .kept(let findings):
-          hasKept = true
           for finding in findings {
             remark("a vehicle's events are not whole", of: vehicle, ["finding": "\(finding.text)"])
           }
         }
       }
-      if hasKept, uncopied.withLock({ $0.insert(vehicle).inserted }) { queues.uncopied.yield(vehicle) }
+      // Another server may have kept them: its folder is not this one's.
+      if uncopied.withLock({ $0.insert(vehicle).inserted }) { queues.uncopied.yield(vehicle) }
     }
     return lacking
   }
@@ -429,12 +462,15 @@ package final class EventListener: Sendable {
     let (vehicle, name) = (reporter.vehicle, reporter.vehicle.description)
     var hasTaken = false
     do {
+      var turn: EventPlace?
       while let last = try await issuer.lastEvent(of: vehicle) {
         // Usually the folder has what rows have, or less.
         let (end, isKnown) = try await store.read {
           (try EventTable.end(of: name, in: $0), try EventTable.has(last, of: name, in: $0))
         }
-        if isKnown || last == end { break }
+        // Each turn has to lead further.
+        if isKnown || last == end || hasTaken && end == turn { break }
+        turn = end
         let events = try await issuer.events(of: vehicle, verifiedBy: reporter.key, after: end, upTo: Self.batch)
         guard let first = events.first?.event else { break }
         // What was before the last ones is in the folder.
@@ -448,12 +484,13 @@ package final class EventListener: Sendable {
       }
       session.known.insert(vehicle)
     } catch {
+      if Task.isCancelled { return hasTaken }
       remark("the operator's folder cannot be read", of: vehicle, ["error": "\(error)"])
     }
     return hasTaken
   }
 
-  /// Lets the operator's folder have what it lacks. That is for commands by hand: nothing depends on it here.
+  /// Lets the operator's folder have what it lacks. Commands by hand and changes of keys read it there.
   private func copy(_ vehicle: UUID) async {
     uncopied.withLock { _ = $0.remove(vehicle) }
     do {
@@ -466,6 +503,7 @@ package final class EventListener: Sendable {
         else { return }
       }
     } catch {
+      if Task.isCancelled { return }
       remark("the operator's folder lacks events", of: vehicle, ["error": "\(error)"])
     }
   }

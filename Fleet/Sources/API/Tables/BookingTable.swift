@@ -21,7 +21,7 @@ enum BookingTable {
     try transaction.run("SELECT id FROM booking WHERE id LIKE ? LIMIT 2", [.text("\(begin)%")]).map { $0.text("id") }
   }
 
-  /// The bookings of which vehicles' logs speak by that name, or that gave that token.
+  /// The bookings of which vehicles' logs speak by that name, or for which that token was given.
   static func ids(
     ofSubjectOrToken text: String, in transaction: borrowing Transaction
   ) throws(StoreError) -> [String] {

@@ -75,12 +75,12 @@ enum EventTable {
   }
 
   /// Removes what was heard before that time: the oldest, and others when it is called again. The order of later events
-  /// is still known.
+  /// is still known. The first of a chain stays: sent again, it would begin another one.
   static func forget(before time: Int64, in transaction: borrowing Transaction) throws(StoreError) {
     try transaction.run(
       """
       DELETE FROM event WHERE (vehicle, place) IN (
-        SELECT vehicle, place FROM event WHERE heard < ? ORDER BY heard LIMIT 10000)
+        SELECT vehicle, place FROM event WHERE heard < ? AND sequence > 1 ORDER BY heard LIMIT 10000)
       """, [.integer(time)])
   }
 

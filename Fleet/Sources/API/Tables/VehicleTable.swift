@@ -137,7 +137,7 @@ enum VehicleTable {
     return topics
   }
 
-  /// The vehicle that reports on that topic, if it is the fleet's, or was and may report still.
+  /// The vehicle that reports on that topic, if it is in the fleet, or was.
   static func record(
     withEvents topic: String, in transaction: borrowing Transaction
   ) throws -> VehicleRecord? {
