@@ -1712,11 +1712,15 @@ _stepctl_operator_keys_rotate() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--force --json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--timeout)
+    non_repeating_options=(--key --timeout)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
+    '--key')
+        __stepctl_add_completions -f
+        return
+        ;;
     '--timeout')
         return
         ;;

@@ -155,7 +155,7 @@ function __stepctl_parse_tokens -S
                 case 'show'
                     __stepctl_parse_subcommand 1 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
                 case 'rotate'
-                    __stepctl_parse_subcommand 1 'force' 'timeout=' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
+                    __stepctl_parse_subcommand 1 'force' 'key=' 'timeout=' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
                 case 'retire'
                     __stepctl_parse_subcommand 1 'force' 'timeout=' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
                 end
@@ -870,6 +870,7 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_option
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl operator keys show" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl operator keys rotate" -eq 1' -fa '(__stepctl_complete_directories)'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl operator keys rotate" force' -l 'force' -d 'Sign with the next key even if a vehicle may not know it.'
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl operator keys rotate" key' -l 'key' -d 'The next key: a file with a JWK, or PEM that OpenSSL reads.' -rF
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl operator keys rotate" timeout' -l 'timeout' -d 'How long to listen and to wait, 0.1 s to 1 h, as 10s or 2m (default: 10).' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl operator keys rotate" json' -l 'json' -d 'Print JSON, one object a line.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl operator keys rotate" q quiet' -l 'quiet' -s 'q' -d 'Print results and errors only.'

@@ -1,5 +1,6 @@
 import Domain
 import Encoding
+import Glibc
 package import StepProtocol
 import SystemIO
 
@@ -21,6 +22,27 @@ package enum KeyFile {
       throw ConfigurationError(path, "the public part of the key does not belong to its private part")
     }
     return key
+  }
+
+  /// An operator's key: a JWK, or PEM that OpenSSL reads. With OpenSSL's provider for PKCS #11 that may name a key in a
+  /// token, which the key does not leave.
+  package static func operatorKey(_ path: String) throws -> SigningKey {
+    try operatorKey(privateContent(path), path)
+  }
+
+  /// The content of a file that others may not read.
+  package static func privateContent(_ path: String) throws -> [UInt8] {
+    try checkPrivate(path)
+    return try Files.readRegular(path)
+  }
+
+  /// - Parameters:
+  ///   - content: the file's.
+  ///   - path: for errors.
+  package static func operatorKey(_ content: [UInt8], _ path: String) throws -> SigningKey {
+    let bytes = content.withoutByteOrderMark
+    guard bytes.starts(with: "-----BEGIN ".utf8) else { return try key(bytes, path, SigningKey.init(jwk:)) }
+    do { return try SigningKey(pem: bytes) } catch { throw ConfigurationError(path, "\(error)") }
   }
 
   /// Whether using the key needs a passphrase.
@@ -55,9 +77,19 @@ package enum KeyFile {
 
   /// Throws if the file does not exist, or if others than its owner may read it.
   package static func checkPrivate(_ path: String) throws {
-    guard try !Files.isReadableByOthers(path) else {
+    guard try !Files.isReadableByOthers(path) || isCredential(path) else {
       throw ConfigurationError(path, "can be read by others: \(shellCommand("chmod", "600", path))", kind: .permission)
     }
+  }
+
+  /// Whether systemd gave the file to this service alone (`CREDENTIALS_DIRECTORY` in systemd.exec(5)). It may have an
+  /// access list for the service's user, which shows as if a group could read it.
+  private static func isCredential(_ path: String) -> Bool {
+    guard let folder = getenv("CREDENTIALS_DIRECTORY").map({ String(cString: $0) }), folder.hasPrefix("/"),
+      let found = realpath(path, nil)
+    else { return false }
+    defer { free(found) }
+    return String(cString: found).hasPrefix(folder + "/")
   }
 
   // MARK: - PEM

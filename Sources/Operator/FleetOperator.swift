@@ -218,10 +218,12 @@ public struct FleetOperator: Sendable {
   /// Begins to connect to the vehicles' broker.
   ///
   /// - Parameter port: that of one of its nodes; nil for the recorded one.
-  public func connect(port: UInt16? = nil) throws -> NoticeConnection {
+  public func connect(port: UInt16? = nil) throws -> BrokerConnection { try connect(port: port, .toPublish) }
+
+  private func connect(port: UInt16?, _ purpose: BrokerConnection.Purpose) throws -> BrokerConnection {
     let broker = try place.broker()
-    return try NoticeConnection(
-      place.asOperator(Broker(host: broker.host.description, port: port ?? broker.port, tls: nil)))
+    return try BrokerConnection(
+      place.asOperator(Broker(host: broker.host.description, port: port ?? broker.port, tls: nil)), purpose)
   }
 
   /// What a configuration for RabbitMQ has to know about this operator.
@@ -244,6 +246,52 @@ public struct FleetOperator: Sendable {
       address: broker.host.loopbackAddress, port: broker.port, authority: path(VehiclePaths.authorityCertificate),
       certificate: path(VehiclePaths.brokerCertificate), key: path(VehiclePaths.brokerKey),
       revocationFolder: path(VehiclePaths.tls))
+  }
+
+  // MARK: - Events
+
+  public func eventOpener() throws -> EventOpener { EventOpener(try place.eventKeys()) }
+
+  /// Begins to connect to the vehicles' broker, for what vehicles report.
+  public func listen(port: UInt16? = nil) throws -> BrokerConnection { try connect(port: port, .toListen) }
+
+  /// The last event of a vehicle that the folder has; nil if it has none.
+  public func lastEvent(of vehicle: UUID) throws -> EventPlace? { try place.archive(of: vehicle).last()?.place }
+
+  /// What the folder has of a vehicle's events, beginning after that place, or the last ones if it is nil.
+  ///
+  /// - Parameters:
+  ///   - key: the vehicle's. The folder's files may have been changed, and the vehicle may have had another key: only
+  ///     what follows the last such event is returned.
+  ///   - count: the most that are returned: the first ones after the place.
+  public func events(
+    of vehicle: UUID, verifiedBy key: VerificationKey, after place: EventPlace?, upTo count: Int
+  ) throws -> [SignedEvent] {
+    var events: [SignedEvent] = []
+    var isAfter = place == nil
+    try self.place.archive(of: vehicle).read { event in
+      if isAfter, place == nil || events.count < count { events.append(event) }
+      if events.count >= 2 * count { events.removeFirst(count) }
+      if event.place == place { (isAfter, events) = (true, []) }
+    }
+    let foreign = events.lastIndex { (try? VehicleEvent(verifying: $0.text, by: key)) == nil }
+    return events[(foreign.map { $0 + 1 } ?? 0)...].suffix(count)
+  }
+
+  /// Lets the folder have events, for commands by hand.
+  ///
+  /// - Parameter place: the last event that the folder is thought to have.
+  /// - Returns: false if it has another one meanwhile, or if a command by hand keeps the events itself.
+  public func keep(_ events: [SignedEvent], of vehicle: UUID, after place: EventPlace?) throws -> Bool {
+    let archive = self.place.archive(of: vehicle)
+    do {
+      let writer = try archive.writer()
+      guard try archive.last()?.place == place else { return false }
+      try writer.append(events)
+    } catch EventError.inUse {
+      return false
+    }
+    return true
   }
 
   /// - Throws: also `ClockError`, at a time at which nothing may be issued.
@@ -283,13 +331,15 @@ public struct FleetOperator: Sendable {
   ///
   /// - Parameter number: the greatest number of a notice so far.
   /// - Returns: what was done, as text for people, and the number that later notices must exceed.
-  public func rotateKeys(above number: Int64, now: Int64) throws -> (text: String, number: Int64) {
+  public func rotateKeys(
+    above number: Int64, next: [UInt8]? = nil, now: Int64
+  ) throws -> (text: String, number: Int64) {
     try place.checkClock(now)
     try place.change { $0.raise(to: number) }
     // A server publishes until the broker has the notices, and an absent vehicle receives its notice before any
     // command. So the change need not wait for an absent vehicle.
     let text =
-      switch try place.rotateKeys(now: now, force: true) {
+      switch try place.rotateKeys(now: now, force: true, next: next) {
       case .announced(let key): "the next key is \(key); vehicles learn of it now"
       case .switched(let key): "the key \(key) signs from now on; the one before still counts"
       }

@@ -39,5 +39,6 @@ echo car >"$root/etc/hostname"
 mkdir "$root/run/old"
 cd "$root"
 pivot_root . run/old
+# What systemd mounts for a service, such as its credentials, is shared with the service.
 exec env -i container=other PATH=/usr/sbin:/usr/bin SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1 /bin/sh -c \
-  'umount -l /run/old && exec /lib/systemd/systemd --log-target=null --show-status=false --unit=basic.target'
+  'umount -l /run/old && mount --make-rshared / && exec /lib/systemd/systemd --log-target=null --show-status=false --unit=basic.target'

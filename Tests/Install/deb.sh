@@ -42,6 +42,10 @@ done
 
 # What is installed beside stays: the story needs a broker, and programs that play a reader and a walk.
 inside apt-get -qq install --yes --no-install-recommends mosquitto mosquitto-clients python3 systemd >/dev/null
+# OpenSSL's provider for PKCS #11 came with Debian 13.
+if [[ $suite != bookworm && -z $foreign ]]; then
+  inside apt-get -qq install --yes --no-install-recommends openssl opensc pkcs11-provider softhsm2 >/dev/null
+fi
 
 title 'installed'
 # Dependencies stay when the packages go, so they come first.
@@ -70,6 +74,12 @@ cp -R Tests/Demo Tests/Peers "$root/opt/Tests"
 inside /opt/Tests/Demo/demo.sh /usr/bin >"$work/story" 2>&1 || { tail -n 40 "$work/story" >&2; exit 1; }
 grep -c '^exit ' "$work/story"
 
+if [[ $suite != bookworm && -z $foreign ]]; then
+  title 'used: an operator whose keys are in a token'
+  cp Tests/Install/token.sh "$root/opt/token"
+  inside /opt/token
+fi
+
 title 'used: a technician with a new vehicle, under systemd'
 # What a technician types, and what is there then.
 cat >"$root/opt/technician" <<'EOF'
@@ -84,6 +94,27 @@ stepctl provision token car --rider alice --quiet >/dev/null
 /opt/Tests/Demo/walk.py --vehicle car/vehicle.toml --out walk.btsnoop
 stepctl open --vehicle car/riders/alice --radio btsnoop:walk.btsnoop
 EOF
+if [[ " ${names[*]} " == *' stepfleet '* ]]; then
+  # As stepfleet(8) has it: only the service has the key.
+  cat >>"$root/opt/technician" <<'EOF'
+stepfleet init /var/lib/stepfleet --host localhost --port 9443 >/dev/null
+chown -R stepfleet: /var/lib/stepfleet
+cd /var/lib/stepfleet/operator/operator
+systemd-creds encrypt --with-key=host --name=token.jwk token.jwk /etc/stepfleet.token.jwk 2>/dev/null
+ln -sf /run/credentials/stepfleet.service/token.jwk token.jwk
+mkdir /etc/systemd/system/stepfleet.service.d
+cat >/etc/systemd/system/stepfleet.service.d/keys.conf <<END
+[Service]
+LoadCredentialEncrypted=token.jwk:/etc/stepfleet.token.jwk
+END
+systemctl daemon-reload
+systemctl start stepfleet
+for try in $(seq 100); do if [ -S /var/lib/stepfleet/run/admin.sock ]; then break; fi; sleep 0.1; done
+stepfleet vehicle add 'Another Chassis'
+if setpriv --reuid stepfleet --regid stepfleet --clear-groups stepctl operator keys show /var/lib/stepfleet/operator; then exit 1; fi
+systemctl stop stepfleet
+EOF
+fi
 # boot: starts a copy of the root with its own systemd (boot.sh); $unshared is what to kill at its end, and $first its
 # first process.
 boot() {

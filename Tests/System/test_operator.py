@@ -984,3 +984,78 @@ def test_a_revoked_rider_with_a_folder_gets_another_certificate_with_a_new_token
     assert stepctl("provision", "token", vehicle.folder, "--rider", "alice", "--force").status == 0
     assert (alice.folder / "rider.pem").read_bytes() != before
     assert alice.types("status").status == 0
+
+
+def encoded(key, protected: bool = False) -> bytes:
+    """A private key in PEM (PKCS #8)."""
+    protection = serialization.BestAvailableEncryption(b"a word") if protected else serialization.NoEncryption()
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, protection)
+
+
+def test_a_change_of_keys_takes_a_key_that_was_made_elsewhere(file_vehicle, stepctl, phone, tmp_path):
+    folder, new = file_vehicle.folder, proto.Ed25519PrivateKey.generate()
+    file = tmp_path / "next.pem"
+
+    def rotates(*arguments):
+        return stepctl("operator", "keys", "rotate", folder, "--timeout", "0.1", *arguments)
+
+    file.write_bytes(encoded(new))
+    file.chmod(0o644)
+    readable = rotates("--key", file)
+    assert readable.status == 77 and "can be read by others" in readable.error, readable
+    file.chmod(0o600)
+    for content in (
+        encoded(proto.X25519PrivateKey.generate()), encoded(ec.generate_private_key(ec.SECP256R1())), encoded(new, True),
+        encoded(new)[:-40], b"-----BEGIN PKCS#11 PROVIDER URI-----\nMAA=\n-----END PKCS#11 PROVIDER URI-----\n", b"",
+    ):
+        file.write_bytes(content)
+        refused = rotates("--key", file)
+        assert refused.status == 78 and len(refused.stderr.splitlines()) == 1, (content, refused)
+    file.write_bytes((folder / "operator/token.jwk").read_bytes())
+    assert rotates("--key", file).error.startswith("the next key is known")
+    assert not (folder / "operator/next.jwk").exists() and not (folder / "operator/next.seq").exists()
+    file.write_bytes(encoded(new))
+    announced = rotates("--key", file)
+    assert announced.status == 69 and announced.lines[0].startswith("the next key: "), announced
+    again = rotates("--key", file, "--force")
+    assert again.status == 1 and again.hint == f"`stepctl operator keys rotate {folder}` goes on without a key", again
+    switched = rotates("--force")
+    assert switched.status == 69, switched
+    # The files have what they were given: a token's key cannot be read.
+    assert (folder / "operator/token.jwk").read_bytes() == file.read_bytes()
+    present, previous = stepctl("operator", "keys", "show", folder, "--json").objects
+    assert (present["role"], present["key"]) == ("present", proto.thumbprint(new.public_key()))
+    assert previous["role"] == "previous"
+    access = json.loads(granted(stepctl, folder, phone.asks(), "--rider", "anna"))
+    proto.SignedText.read(access["token"]).verified(new.public_key(), proto.token_header(new.public_key()))
+    # The next change has the key's file for its previous one.
+    shutil.copy(folder / "operator/token.jwk", tmp_path / "kept")
+    assert stepctl("operator", "keys", "retire", folder, "--force", "--timeout", "0.1").status == 69
+    for _ in range(2):
+        assert rotates("--force").status == 69
+    assert (folder / "operator/previous.jwk").read_bytes() == (tmp_path / "kept").read_bytes()
+
+
+def test_a_key_may_be_one_of_a_services_credentials(file_vehicle, stepctl, tmp_path):
+    """systemd gives each service its own folder of files, which nobody else can read although their mode says so."""
+    credentials, other = tmp_path / "credentials/service", tmp_path / "credentials/service-of-another"
+    key = file_vehicle.folder / "operator/token.jwk"
+    for folder in (credentials, other):
+        folder.mkdir(parents=True)
+        shutil.copy(key, folder / "token.jwk")
+        (folder / "token.jwk").chmod(0o440)
+
+    def shows(place, **variables):
+        key.unlink()
+        key.symlink_to(place / "token.jwk")
+        stepctl.environment.pop("CREDENTIALS_DIRECTORY", None)
+        stepctl.environment.update(variables)
+        return stepctl("operator", "keys", "show", file_vehicle.folder)
+
+    assert shows(credentials, CREDENTIALS_DIRECTORY=str(credentials)).status == 0
+    for refused in (
+        shows(credentials), shows(other, CREDENTIALS_DIRECTORY=str(credentials)),
+        shows(credentials, CREDENTIALS_DIRECTORY=""), shows(credentials, CREDENTIALS_DIRECTORY="/"),
+        shows(credentials, CREDENTIALS_DIRECTORY=f"{credentials}/../service-of-another"),
+    ):
+        assert refused.status == 77 and "can be read by others" in refused.error, refused

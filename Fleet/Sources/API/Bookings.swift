@@ -85,8 +85,10 @@ extension FleetService {
     }
   }
 
-  /// The booking that an operator means by an id, or by its begin: eight digits or more, as riders see them.
+  /// The booking that an operator means by an id, or by its beginning: eight digits or more, as riders see them; or by
+  /// the name that vehicles' logs have for its rider (`b-547EC553F6121C54`), or a token's id.
   func bookingMeant(by text: String) async throws -> String {
+    if let named = try await store.read({ try BookingTable.ids(ofSubjectOrToken: text, in: $0) }).first { return named }
     let begin = text.lowercased()
     // No other character has a meaning in a pattern.
     guard (8..<36).contains(begin.utf8.count), begin.allSatisfy({ $0 == "-" || $0.isASCII && $0.isHexDigit }) else {

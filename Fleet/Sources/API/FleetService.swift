@@ -17,15 +17,20 @@ package final class FleetService: Sendable {
   let logger: Logger
   /// The maximum number of an account's bookings that are not over.
   let limit: Int64
+  /// For how long what vehicles have reported is kept, seconds.
+  let retention: Int64
+  /// The usual one, in days.
+  package static let retentionDays: Int64 = 365
   let known: KnownVehicles
   let ledger: LedgerKeeper
   let folders: VehicleKeeper
 
   package init(
     store: any Store, issuer: any AccessIssuer, logger: Logger, limit: Int64 = BookingRules.maximumBookings,
-    clock: @escaping Clock
+    retentionDays: Int64 = FleetService.retentionDays, clock: @escaping Clock
   ) {
     (self.store, self.issuer, self.logger, self.limit, self.clock) = (store, issuer, logger, limit, clock)
+    retention = retentionDays * 86_400
     known = KnownVehicles(store)
     ledger = LedgerKeeper(store: store, issuer: issuer, clock: clock)
     folders = VehicleKeeper(store: store, issuer: issuer, logger: logger, clock: clock)
@@ -43,13 +48,14 @@ package final class FleetService: Sendable {
   /// cannot be changed.
   ///
   /// - Returns: what was done, as text for people.
-  func rotateKeys() async throws -> String {
+  func rotateKeys(next key: [UInt8]? = nil) async throws -> String {
     let now = clock()
     let last = try await store.read { try NoticeTable.last(in: $0) }
     let (done, number): (String, Int64)
     // Riders of a vehicle that has joined at another server learn of the change, too.
     await agreeOnVehicles()
-    do { (done, number) = try await issuer.rotateKeys(above: last, now: now) } catch let error as IssuerError {
+    do { (done, number) = try await issuer.rotateKeys(above: last, next: key, now: now) } catch let error as IssuerError
+    {
       throw OperatorFailure.keys(error.description)
     }
     let key = try await presentKey()
@@ -92,6 +98,7 @@ package final class FleetService: Sendable {
     try await ledger.agree()
     // It would have thrown if the clock were not right.
     try await store.write { try TokenTable.forget(at: now, in: $0) }
+    try await store.write { [retention] in try EventTable.forget(before: now - retention, in: $0) }
   }
 
   /// Revokes what was left.

@@ -35,11 +35,11 @@ extension FleetService {
   /// What the operator has to know of access: what counts, and which vehicles do not know yet what does not.
   package func gauges() async throws -> [Gauge] {
     let now = clock()
-    let (live, overdue, untold) = try await store.read { transaction in
+    let (live, overdue, untold, unconfirmed) = try await store.read { transaction in
       (
         try TokenTable.countGiven(at: now, in: transaction),
         Int64(try AccessTable.ofInactiveAccounts(at: now, in: transaction).count),
-        try NoticeTable.untold(in: transaction)
+        try NoticeTable.untold(in: transaction), try NoticeTable.unconfirmed(in: transaction)
       )
     }
     return [
@@ -49,6 +49,9 @@ extension FleetService {
       Gauge(
         "untold_notices_oldest_seconds", "How long the first of them has waited.",
         untold.oldest.map { max(0, now - $0) } ?? 0),
+      Gauge(
+        "unconfirmed_notices", "Vehicles that have not said that they obey the newest notice that the broker has.",
+        unconfirmed),
     ]
   }
 }

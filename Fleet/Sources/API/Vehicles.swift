@@ -157,6 +157,8 @@ extension FleetService {
         }
         try VehicleTable.insert(record, folder: folder, at: now, in: transaction)
         try VehicleTable.note(.providerDropOff, of: record.vehicle.uuid.description, at: now, in: transaction)
+        // Its first notice has the key to which it encrypts what it reports.
+        try NoticeTable.want([record.vehicle.uuid.description], at: now, in: transaction)
         try KnownVehicles.announceChange(in: transaction)
       }
       known.forget()

@@ -168,7 +168,7 @@ struct Check: AsyncParsableCommand {
       defects.append("the token \(jti) should be revoked, and is not yet; `serve` does it when it starts")
     }
     await store.close()
-    for file in try folder.files() where file.isSecret && file.mode & 0o077 != 0 {
+    for file in try folder.files(skipsCredentials: true) where file.isSecret && file.mode & 0o077 != 0 {
       defects.append("\(folder.path(file.path)) can be read by others")
     }
     let certificate = folder.path("tls/server.pem")
@@ -198,7 +198,12 @@ extension ServerFolder {
   }
 
   /// Everything in the folder except the files that a server creates again.
-  fileprivate func files() throws -> [File] {
+  ///
+  /// A key may be a link to one of the service's credentials. Whoever cannot read it gets no backup, because one
+  /// without that key would be of no use.
+  ///
+  /// - Parameter skipsCredentials: whether to leave out links to keys that cannot be read.
+  fileprivate func files(skipsCredentials: Bool = false) throws -> [File] {
     guard let names = FileManager.default.enumerator(atPath: path) else { throw ServerError.notFleet(path) }
     var files: [File] = []
     for case let name as String in names {
@@ -211,6 +216,14 @@ extension ServerFolder {
         }
         let mode = mode_t((attributes[.posixPermissions] as? NSNumber)?.uint32Value ?? 0o600)
         files.append(File(path: name, mode: mode, content: content))
+      } else if attributes[.type] as? FileAttributeType == .typeSymbolicLink,
+        name.hasSuffix(".jwk") || name.hasSuffix(".key")
+      {
+        if let content = FileManager.default.contents(atPath: path(name)) {
+          files.append(File(path: name, mode: 0o600, content: content))
+        } else if !skipsCredentials {
+          throw ServerError.file(path(name), "is a link to a key that cannot be read here: see stepfleet(8), KEYS")
+        }
       }
     }
     return files.sorted { $0.path < $1.path }

@@ -296,7 +296,24 @@ struct KeysGroup: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Takes the next step of a change of keys: first the new key is announced, then it signs.")
     @OptionGroup var server: ServerOption
-    func run() throws { print(try server.ask("POST", "/keys/rotate", [:])["done"]?.string ?? "") }
+    @Option(
+      help: ArgumentHelp(
+        "The next key, for the first step: a file with a JWK, or PEM that OpenSSL reads.", valueName: "file"),
+      completion: .file())
+    var key: String?
+
+    func run() throws {
+      var body: [JSON.Member] = []
+      if let key {
+        var status = stat()
+        guard stat(key, &status) == 0, let content = FileManager.default.contents(atPath: key),
+          let text = String(validating: content, as: UTF8.self)
+        else { throw ServerError.file(key, "cannot be read as text") }
+        guard status.st_mode & 0o077 == 0 else { throw ServerError.file(key, "can be read by others: chmod 600") }
+        body.append(.init("key", .string(text)))
+      }
+      print(try server.ask("POST", "/keys/rotate", .object(body))["done"]?.string ?? "")
+    }
   }
 
   struct Retire: ParsableCommand {

@@ -83,13 +83,16 @@ struct Serve: AsyncParsableCommand {
       try settings.rabbitMQ.map { FleetBroker.rabbitMQ(nodes: $0.nodes.map { UInt16($0) }) }
       ?? .mosquitto(hasPlugin: folder.place.brokerPlugin() != nil)
     let issuer = FolderIssuer(folder.place, broker: broker, logger: logger, clock: clock)
-    let service = FleetService(store: store, issuer: issuer, logger: logger, limit: settings.bookings, clock: clock)
+    let service = FleetService(
+      store: store, issuer: issuer, logger: logger, limit: settings.bookings,
+      retentionDays: settings.retentionDays, clock: clock)
     do { try await service.checkOperator() } catch let error as OtherOperator {
       throw ServerError.otherOperator(folder.path("operator"), key: error.key, expected: error.expected)
     }
     let isReady = await service.takeInFolder()
     let publisher = NoticePublisher(
       store: store, issuer: issuer, isAlone: settings.database == nil, logger: logger, clock: clock)
+    let listener = EventListener(store: store, issuer: issuer, logger: logger, clock: clock)
     let mailer = Sendmail(program: settings.sendmail, from: EmailAddress(settings.mailFrom)!, logger: logger)
     let login = LoginService(
       settings: LoginSettings(
@@ -129,7 +132,7 @@ struct Serve: AsyncParsableCommand {
       configuration: .init(address: .hostname(address, port: port), serverName: nil),
       services: [
         Housekeeping(service: service, login: login, logger: logger), Following(service: service),
-        Publishing(service: service, publisher: publisher, isReady: isReady),
+        Publishing(service: service, publisher: publisher, isReady: isReady), Listening(listener: listener),
       ],
       onServerRunning: onServerRunning, logger: logger)
     func plain(_ connections: Connections) -> HTTPServerBuilder {
@@ -377,6 +380,15 @@ private struct Publishing: Service {
       }
       await publisher.run()
     }
+  }
+}
+
+/// Hears what vehicles report.
+private struct Listening: Service {
+  let listener: EventListener
+
+  func run() async throws {
+    await cancelWhenGracefulShutdown { await listener.run() }
   }
 }
 

@@ -40,6 +40,8 @@ struct ServerFolder: Sendable {
     var burst = LoginSettings.burst
     /// The maximum number of an account's bookings that are not over.
     var bookings = BookingRules.maximumBookings
+    /// For how many days what vehicles have reported is kept.
+    var retentionDays = FleetService.retentionDays
     /// The maximum number of riders' connections at once: in all, and from one network.
     var connections = Self.connections.all
     var connectionsEach = Self.connections.each
@@ -77,7 +79,7 @@ struct ServerFolder: Sendable {
       .init("host", .string(settings.host)), .init("port", .integer(Int64(settings.port))),
       .init("mail_from", .string(settings.mailFrom)), .init("sendmail", .string(settings.sendmail)),
       .init("burst", .integer(settings.burst)), .init("bookings", .integer(settings.bookings)),
-      .init("connections", .integer(settings.connections)),
+      .init("retention_days", .integer(settings.retentionDays)), .init("connections", .integer(settings.connections)),
       .init("connections_each", .integer(settings.connectionsEach)),
     ]
     if let database = settings.database { members.append(.init("database", .string(database))) }
@@ -170,8 +172,8 @@ extension ServerFolder.Settings {
     let json: JSON
     do { json = try JSON(parsing: data) } catch { throw .damaged(path, "\(error)") }
     let known = [
-      "host", "port", "database", "mail_from", "sendmail", "burst", "bookings", "connections", "connections_each",
-      "rabbitmq",
+      "host", "port", "database", "mail_from", "sendmail", "burst", "bookings", "retention_days", "connections",
+      "connections_each", "rabbitmq",
     ]
     guard let members = json.object, members.allSatisfy({ known.contains($0.name) }) else {
       throw .damaged(path, "expected an object with \(known.joined(separator: ", "))")
@@ -183,14 +185,15 @@ extension ServerFolder.Settings {
       let burst = json["burst"].map({ $0.integer }) ?? LoginSettings.burst, Self.counts.contains(burst),
       let bookings = json["bookings"].map({ $0.integer }) ?? BookingRules.maximumBookings,
       Self.counts.contains(bookings),
+      let days = json["retention_days"].map({ $0.integer }) ?? FleetService.retentionDays, Self.counts.contains(days),
       let connections = json["connections"].map({ $0.integer }) ?? Self.connections.all,
       Self.counts.contains(connections), (json["rabbitmq"] == nil) == (rabbitMQ == nil),
       let each = json["connections_each"].map({ $0.integer }) ?? Self.connections.each, Self.counts.contains(each)
     else { throw .damaged(path, "a member is missing or cannot be used: \(known.joined(separator: ", "))") }
     self.init(
       host: host, port: Int(port), database: json["database"]?.string, mailFrom: mailFrom, sendmail: sendmail,
-      burst: burst, bookings: bookings, connections: connections, connectionsEach: each,
-      rabbitMQ: rabbitMQ)
+      burst: burst, bookings: bookings, retentionDays: days, connections: connections,
+      connectionsEach: each, rabbitMQ: rabbitMQ)
   }
 }
 

@@ -12,7 +12,7 @@ struct Stepfleet: ParsableCommand {
     version: Program.version,
     subcommands: [
       Init.self, Mosquitto.self, RabbitMQ.self, Serve.self, VehicleGroup.self, AccountGroup.self, BookingGroup.self,
-      Revoke.self,
+      Status.self, History.self, Support.self, Revoke.self,
       KeysGroup.self, Backup.self, Restore.self, Check.self,
     ])
 
@@ -68,6 +68,16 @@ struct Stepfleet: ParsableCommand {
       [
         ("stepfleet revoke --booking 0f3a12bc", "cancel a booking, and take its access back"),
         ("stepfleet revoke --account anna@example.org", "cancel all that somebody has booked"),
+      ]
+    case "stepfleet history":
+      [
+        ("stepfleet history --account anna@example.org", "what vehicles did and refused for her"),
+        ("stepfleet history --vehicle Van --since 2026-11-30T22:00:00Z", "what one has done since then"),
+      ]
+    case "stepfleet support":
+      [
+        ("stepfleet support anna@example.org", "she cannot open"),
+        ("stepfleet support b-547EC553F6121C54", "whom a vehicle's log names so"),
       ]
     case "stepfleet mosquitto":
       [

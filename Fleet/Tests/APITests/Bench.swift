@@ -48,6 +48,8 @@ final class Bench: Sendable {
       issuer.have(name)
       _ = try await service.addVehicle(name)
     }
+    // They have had their first notices.
+    try await store.write { _ = try $0.run("DELETE FROM notice") }
   }
 
   final class PlayedClock: Sendable {
@@ -385,7 +387,7 @@ final class PlayedIssuer: AccessIssuer {
   func numbered(_ number: Int64) { state.withLock { $0.last = number } }
   func lastNumber() async throws -> Int64 { now.last }
 
-  func rotateKeys(above number: Int64, now: Int64) async throws -> (text: String, number: Int64) {
+  func rotateKeys(above number: Int64, next key: [UInt8]?, now: Int64) async throws -> (text: String, number: Int64) {
     try check()
     return ("rotated", number + 1)
   }

@@ -198,15 +198,16 @@ import Testing
   @Test func `the operator's keys change one step at a time`() async throws {
     let first = try await issuer.keys()
     #expect(first.count == 1)
-    #expect(try await issuer.rotateKeys(above: 0, now: now).text.hasPrefix("the next key is "))
+    #expect(try await issuer.rotateKeys(above: 0, next: nil, now: now).text.hasPrefix("the next key is "))
     #expect(try await issuer.keys().first == first[0])
     #expect(try await issuer.signers() == first)
     #expect(
-      try await issuer.rotateKeys(above: 0, now: now).text.hasSuffix(" signs from now on; the one before still counts"))
+      try await issuer.rotateKeys(above: 0, next: nil, now: now).text.hasSuffix(
+        " signs from now on; the one before still counts"))
     #expect(try await issuer.keys().last == first[0])
     #expect(try await issuer.signers() == issuer.keys())
     // The operator may read why not.
-    let refused = await error { _ = try await issuer.rotateKeys(above: 0, now: now) }
+    let refused = await error { _ = try await issuer.rotateKeys(above: 0, next: nil, now: now) }
     guard case .failed(let reason) = refused else { throw Unexpected() }
     #expect(!reason.isEmpty)
     let old = Ledger.Entry(
@@ -252,7 +253,7 @@ import Testing
       await error { _ = try await issuer.admit(van, joining, now: wrong) },
       await error { _ = try await issuer.issue(grant, now: wrong) },
       await error { try await issuer.keep(none, inPlaceOf: none, now: wrong) },
-      await error { _ = try await issuer.rotateKeys(above: 0, now: wrong) },
+      await error { _ = try await issuer.rotateKeys(above: 0, next: nil, now: wrong) },
     ] {
       guard case .failed(let reason) = refused else { throw Unexpected() }
       #expect(reason.contains("clock") && reason.hasSuffix("; nothing was changed"))
@@ -286,7 +287,7 @@ import Testing
   @Test("the number of the last notice is that of the operator's ledger")
   func lastNumber() async throws {
     #expect(try await issuer.lastNumber() == 0)
-    let (_, number) = try await issuer.rotateKeys(above: 7, now: now)
+    let (_, number) = try await issuer.rotateKeys(above: 7, next: nil, now: now)
     #expect(number >= 7)
     #expect(try await issuer.lastNumber() == number)
   }

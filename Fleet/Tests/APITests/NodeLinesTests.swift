@@ -30,11 +30,11 @@ import Testing
     return told
   }
 
-  private static func text(_ event: NoticeConnection.Event) -> String {
+  private static func text(_ event: BrokerConnection.Event) -> String {
     switch event {
     case .connected: "connected"
     case .acknowledged: "acknowledged"
-    case .notice(let topic, _): "notice \(topic)"
+    case .message(let topic, _): "notice \(topic)"
     case .ended(let error): "ended \(error)"
     }
   }
@@ -59,18 +59,18 @@ import Testing
   @Test func `a notice that both nodes return is told once`() async throws {
     for node in nodes { node.say(.connected) }
     _ = try await wait(for: "connected")
-    let notices = (1...2).map { NoticeConnection.Event.notice(topic: "car", payload: Array("\($0)".utf8)) }
+    let notices = (1...2).map { BrokerConnection.Event.message(topic: "car", payload: Array("\($0)".utf8)) }
     for number in 1...2 { lines.publish("\(number)", to: "car") }
     nodes[0].say(notices[0], notices[0], notices[1], notices[1])
     // The other one is behind, and has one of somebody else's.
-    nodes[1].say(notices[0], .notice(topic: "van", payload: [1]), .notice(topic: "car", payload: [3]), notices[1])
+    nodes[1].say(notices[0], .message(topic: "van", payload: [1]), .message(topic: "car", payload: [3]), notices[1])
     #expect(try await wait(for: "notice van").sorted() == ["notice car", "notice car", "notice car", "notice van"])
   }
 
   @Test func `a notice is acknowledged when every node has done so`() async throws {
     for node in nodes { node.say(.connected) }
     _ = try await wait(for: "connected")
-    nodes[0].say(.acknowledged, .acknowledged, .notice(topic: "car", payload: []))
+    nodes[0].say(.acknowledged, .acknowledged, .message(topic: "car", payload: []))
     #expect(try await wait(for: "notice") == ["notice car"])
     nodes[1].say(.acknowledged)
     #expect(try await wait(for: "acknowledged") == ["acknowledged"])
@@ -130,7 +130,7 @@ import Testing
 }
 
 /// A node that says what the test wants.
-private final class PlayedNode: NoticeLine {
+private final class PlayedNode: BrokerLine {
   struct Lost: Error, CustomStringConvertible { let description = "lost" }
 
   let isIncomplete = false
@@ -138,7 +138,7 @@ private final class PlayedNode: NoticeLine {
   private let state = Mutex(State())
 
   private struct State {
-    var events: [NoticeConnection.Event] = []
+    var events: [BrokerConnection.Event] = []
     var isWoken = false
     var said: [String] = []
     var tries = 0
@@ -147,19 +147,19 @@ private final class PlayedNode: NoticeLine {
   var said: [String] { state.withLock { $0.said } }
   var tries: Int { state.withLock { $0.tries } }
 
-  func connect() throws -> any NoticeLine {
+  func connect() throws -> any BrokerLine {
     state.withLock { $0.tries += 1 }
     if isAway.withLock({ $0 }) { throw Lost() }
     return self
   }
 
-  func say(_ events: NoticeConnection.Event...) { state.withLock { $0.events += events } }
+  func say(_ events: BrokerConnection.Event...) { state.withLock { $0.events += events } }
   func subscribe(to topic: String) { state.withLock { $0.said.append("subscribe \(topic)") } }
   func publish(_ text: String, to topic: String) { state.withLock { $0.said.append("publish \(text) to \(topic)") } }
   func wake() { state.withLock { $0.isWoken = true } }
   func close() { state.withLock { $0.said.append("close") } }
 
-  func wait(for duration: Duration) async throws -> (events: [NoticeConnection.Event], isWoken: Bool) {
+  func wait(for duration: Duration) async throws -> (events: [BrokerConnection.Event], isWoken: Bool) {
     let end = ContinuousClock.now + duration
     while true {
       let (events, isWoken) = state.withLock { state in

@@ -294,7 +294,7 @@ final class PlayedNoticeIssuer: NoticeIssuer {
     let description: String
   }
 
-  func connect() throws -> any NoticeLine {
+  func connect() throws -> any BrokerLine {
     state.withLock { $0.connections += 1 }
     return PlayedLine(self)
   }
@@ -316,10 +316,10 @@ final class PlayedNoticeIssuer: NoticeIssuer {
   func number(ofNotice payload: [UInt8]) async throws -> Int64? { Int64(String(decoding: payload, as: UTF8.self)) }
 }
 
-final class PlayedLine: NoticeLine {
+final class PlayedLine: BrokerLine {
   var isIncomplete: Bool { issuer.now.isIncomplete }
   private let issuer: PlayedNoticeIssuer
-  private let events = Mutex<[NoticeConnection.Event]>([.connected])
+  private let events = Mutex<[BrokerConnection.Event]>([.connected])
   private let topics = Mutex<Set<String>>([])
 
   init(_ issuer: PlayedNoticeIssuer) {
@@ -332,23 +332,23 @@ final class PlayedLine: NoticeLine {
     if let number = issuer.now.kept[topic] { events.withLock { $0.append(Self.notice(topic, number)) } }
   }
 
-  private static func notice(_ topic: String, _ number: Int64) -> NoticeConnection.Event {
-    .notice(topic: topic, payload: Array("\(number)".utf8))
+  private static func notice(_ topic: String, _ number: Int64) -> BrokerConnection.Event {
+    .message(topic: topic, payload: Array("\(number)".utf8))
   }
 
   func publish(_ text: String, to topic: String) {
-    let event: [NoticeConnection.Event] = issuer.state.withLock { state in
+    let event: [BrokerConnection.Event] = issuer.state.withLock { state in
       state.published += 1
       if state.hated.contains(topic) { return [.ended(PlayedNoticeIssuer.Failure(description: "hated"))] }
       if state.unknown.contains(topic) { return [.acknowledged] }
       state.kept[topic] = Int64(text)
-      if state.isSilent { return [.notice(topic: topic, payload: Array(text.utf8))] }
-      return [.acknowledged, .notice(topic: topic, payload: Array(text.utf8))]
+      if state.isSilent { return [.message(topic: topic, payload: Array(text.utf8))] }
+      return [.acknowledged, .message(topic: topic, payload: Array(text.utf8))]
     }
     events.withLock { $0 += event }
   }
 
-  func wait(for duration: Duration) async throws -> (events: [NoticeConnection.Event], isWoken: Bool) {
+  func wait(for duration: Duration) async throws -> (events: [BrokerConnection.Event], isWoken: Bool) {
     try await Task.sleep(for: .milliseconds(2))
     issuer.state.withLock { state in
       guard let late = state.late, !state.isLateSent else { return }

@@ -330,12 +330,12 @@ import Web
 
   @Test func `the keys change`() async throws {
     let bench = try await Bench()
-    #expect(try await bench.command(.post, "/keys/rotate").json == ["done": "rotated"])
+    #expect(try await bench.command(.post, "/keys/rotate", [:]).json == ["done": "rotated"])
     #expect(
       try await bench.command(.post, "/keys/retire").json
         == ["done": "the old key no longer counts; vehicles learn of it now"])
     bench.issuer.fail(IssuerError.failed("the old key still counts"))
-    let refused = try await bench.command(.post, "/keys/rotate")
+    let refused = try await bench.command(.post, "/keys/rotate", ["key": "a key"])
     #expect(refused.status == 409 && refused.code == "keys" && refused.detail == "the old key still counts")
   }
 }

@@ -9,6 +9,7 @@
     book      `stepctl book` from a cold start, beside curl with the same requests
     revoke    from `stepfleet revoke` to a stepd that refuses
     notices   until the broker has the notices of 1,000 and of 2,000 vehicles, and a revoked booking's meanwhile
+    events    from a motion's end until it is shown, and as many events as wait in a vehicle
     scale     access, and from a revocation to the broker, with 100, 1,000 and 10,000 vehicles of 20 live tokens each
 
 All serve HTTP/1.1 with TLS and one certificate, each with its own copy of one SQLite database that stepfleet has made: its
@@ -48,6 +49,7 @@ REPOSITORY = HERE.parents[2]
 sys.path[:0] = [str(HERE.parent / "System"), str(REPOSITORY / "Tests/System"), str(REPOSITORY / "Tests/Peers")]
 
 import client  # noqa: E402
+from heard import measure_events  # noqa: E402
 from postgres import Cluster  # noqa: E402
 from programs import STEPCTL, Stepctl, Transcript  # noqa: E402
 from riders import Rider, base64url, digest, encoded  # noqa: E402
@@ -483,7 +485,7 @@ def measure_notices(folder: Path, rounds: int):
 
 PARTS = {
     "load": measure_load, "start": measure_start, "servers": measure_servers, "book": measure_book,
-    "revoke": measure_revoke, "notices": measure_notices, "scale": measure_scale,
+    "revoke": measure_revoke, "notices": measure_notices, "events": measure_events, "scale": measure_scale,
 }  # fmt: skip
 
 

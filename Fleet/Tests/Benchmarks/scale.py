@@ -206,7 +206,7 @@ def measure(folder: Path, count: int, database: str | None) -> dict:
         result["revocation to broker, ms"] = percentiles(revoke(range(SAMPLES - BUSY)))
         kept.clear()
         began = time.time()
-        asked(server.folder / "run/admin.sock", "POST", "/keys/rotate")
+        asked(server.folder / "run/admin.sock", "POST", "/keys/rotate", {})
         result["while all are told, ms"] = percentiles(revoke(range(SAMPLES - BUSY, SAMPLES)))
         result["all told anew, s"] = f"{kept.last(count, began):.1f}"
         status = Path(f"/proc/{server.process.pid}/status").read_text()

@@ -44,10 +44,11 @@ class Car:
 
     def drives(self):
         """Starts stepd."""
-        log = self.folder.parent / f"{self.folder.name}-stepd.log"
-        log.unlink(missing_ok=True)
-        command = [STEPD, "--config", self.folder / "stepd.toml"]
-        self.stepd = self.stack.enter_context(closing(Running(command, log, self.stepctl.environment, Transcript())))
+        self.log = self.folder.parent / f"{self.folder.name}-stepd.log"
+        self.log.unlink(missing_ok=True)
+        running = Running(
+            [STEPD, "--config", self.folder / "stepd.toml"], self.log, self.stepctl.environment, Transcript())
+        self.stepd = self.stack.enter_context(closing(running))
         self.stepd.says("connected to")
 
     @property

@@ -61,11 +61,8 @@ class Joined(Car):
         file = folder / "stepd.toml"
         file.write_text(re.sub(r"^travel_s = .*$", "travel_s = 0.3", file.read_text(), flags=re.MULTILINE))
         self.id = re.search(r'^uuid = "(.*)"$', (folder / "vehicle.toml").read_text(), re.MULTILINE)[1]
-        log = folder.parent / "stepd.log"
-        arguments = [STEPD, "--config", file]
-        running = Running(arguments, log, self.stepctl.environment, Transcript())
-        self.stepd = stack.enter_context(closing(running))
-        self.stepd.says("connected to")
+        self.stack = stack
+        self.drives()
 
     def joins(self, fleet, folder):
         server = ("--fleet", fleet.url, "--ca", fleet.verify)

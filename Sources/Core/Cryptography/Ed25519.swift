@@ -17,6 +17,14 @@ package enum Ed25519 {
       key = KeyHandle(privateKey: bytes, .ed25519)
     }
 
+    /// A key of which libcrypto may have no private bytes: `bytes` ends the process then.
+    ///
+    /// - Returns: nil if libcrypto cannot read it, or if it is no Ed25519 key.
+    package init?(pem: [UInt8]) {
+      guard let key = KeyHandle(pem: pem, .ed25519) else { return nil }
+      self.key = key
+    }
+
     package var bytes: [UInt8] { key.privateKey }
     /// The library derives 32 bytes, and the public key checks nothing else.
     package var publicKey: PublicKey { PublicKey(key.publicKey)! }

@@ -29,6 +29,30 @@ final class KeyHandle: Sendable {
       "make a public key", EVP_PKEY_new_raw_public_key_ex(nil, algorithm.rawValue, nil, bytes, bytes.count))
   }
 
+  /// A private key that libcrypto reads, or that one of its providers keeps elsewhere and signs with there
+  /// (PEM_read_bio_PrivateKey(3), provider(7)).
+  ///
+  /// - Returns: nil if it cannot be read, is protected by a passphrase, is for another algorithm, or has no public
+  ///   part.
+  init?(pem: [UInt8], _ algorithm: Algorithm) {
+    Libcrypto.start()
+    let bio = Libcrypto.require("read a key", BIO_new_mem_buf(pem, Int32(clamping: pem.count)))
+    defer { BIO_free(bio) }
+    // Without this callback, libcrypto would ask for a passphrase on the terminal.
+    guard let key = PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil) else {
+      ERR_clear_error()
+      return nil
+    }
+    var size = 0
+    guard EVP_PKEY_is_a(key, algorithm.rawValue) == 1,
+      Libcrypto.isRight(EVP_PKEY_get_raw_public_key(key, nil, &size)), size == Self.size
+    else {
+      EVP_PKEY_free(key)
+      return nil
+    }
+    pointer = key
+  }
+
   /// A new private key from random bytes (RFC 7748 6.1, RFC 8032 5.1.5).
   convenience init(_ algorithm: Algorithm) {
     var bytes = randomBytes(Self.size)

@@ -3,8 +3,8 @@ import CLibcrypto
 /// The algorithms that this module takes from libcrypto, and the handling of errors from its calls.
 ///
 /// A call fails for one of two reasons. If its input is bad, `isRight` returns false, and the caller refuses the input.
-/// If libcrypto lacks memory, or its configuration (openssl.cnf) has removed an algorithm, nothing safe is left to do,
-/// and `require` ends the process.
+/// If libcrypto lacks memory, its configuration (openssl.cnf) has removed an algorithm, or a provider's key has gone,
+/// nothing safe is left to do, and `require` ends the process.
 ///
 /// Each algorithm is fetched once per process, on first use (crypto(7), "Explicit fetching"). It comes from the default
 /// library context, because TLS uses that one too. A separate context would cost two more milliseconds.

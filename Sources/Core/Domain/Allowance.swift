@@ -1,7 +1,7 @@
 /// How often something may happen: a number of uses at once, and then one in each interval.
 ///
 /// All times are numbers in one unit that the caller chooses, on the caller's clock.
-package struct Allowance: Sendable {
+public struct Allowance: Sendable {
   private let interval: Double
   private let longest: Double
   /// The time for which nothing was used, up to `longest`. A use costs an interval.
@@ -11,7 +11,7 @@ package struct Allowance: Sendable {
   /// - Parameters:
   ///   - burst: how many uses are possible at once.
   ///   - interval: the time after which one more is possible.
-  package init(burst: Double, interval: Double) {
+  public init(burst: Double, interval: Double) {
     self.interval = interval
     longest = burst * interval
     saved = longest
@@ -21,7 +21,7 @@ package struct Allowance: Sendable {
   ///
   /// - Parameter now: a clock that was set back takes nothing away.
   /// - Returns: false if it is used up.
-  package mutating func take(_ amount: Double = 1, at now: Double) -> Bool {
+  public mutating func take(_ amount: Double = 1, at now: Double) -> Bool {
     saved = saved(at: now)
     last = now
     guard saved >= amount * interval else { return false }

@@ -84,6 +84,15 @@ public struct SigningKey: Sendable {
     self.key = key
   }
 
+  /// A key in PEM that OpenSSL reads, or that one of its providers keeps elsewhere, as in a PKCS #11 token. `jwk` ends
+  /// the process if it cannot be read from there.
+  package init(pem: [UInt8]) throws(KeyError) {
+    guard let key = Ed25519.PrivateKey(pem: pem), (try? VerificationKey(key.publicKey.bytes)) != nil else {
+      throw .unusable("OpenSSL reads no Ed25519 key from this PEM")
+    }
+    self.key = key
+  }
+
   /// Includes the private part.
   public var jwk: JSON {
     [

@@ -205,6 +205,12 @@ public struct EventDigest: Hashable, Sendable {
 
   /// Base64url.
   public var text: String { Base64URL.encode(bytes) }
+
+  /// - Parameter text: from `text`; nil is returned for any other.
+  public init?(text: String) {
+    guard let bytes = Base64URL.decode(text), bytes.count == Self.size else { return nil }
+    self.init(bytes)
+  }
 }
 
 /// An event's place in a chain: its number and its digest.

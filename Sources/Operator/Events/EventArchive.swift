@@ -13,14 +13,6 @@ package struct EventArchive: Sendable {
   /// More bytes than are written at once. Of these a power cut may leave any part, and zeros for the others.
   private static let longestWrite = 1 << 18
 
-  package struct Line: Sendable, Equatable {
-    package let event: VehicleEvent
-    package let digest: EventDigest
-    let text: [UInt8]
-
-    var place: EventPlace { EventPlace(event.sequence, digest) }
-  }
-
   package let path: String
 
   /// Whether there are stored events of the vehicle.
@@ -30,7 +22,7 @@ package struct EventArchive: Sendable {
   ///
   /// - Parameter key: the controller's, if signatures are to be checked.
   /// - Throws: `EventError.damaged`, and what `body` throws.
-  package func read(verifiedBy key: VerificationKey? = nil, _ body: (Line) throws -> Void) throws {
+  package func read(verifiedBy key: VerificationKey? = nil, _ body: (SignedEvent) throws -> Void) throws {
     guard exists else { return }
     let file = try Descriptor.openRegular(path)
     var left = try Self.size(of: file, path)
@@ -59,18 +51,19 @@ package struct EventArchive: Sendable {
   }
 
   /// - Parameter number: for errors.
-  private func line(_ text: [UInt8], _ number: Int?, verifiedBy key: VerificationKey? = nil) throws(EventError) -> Line
-  {
+  private func line(
+    _ text: [UInt8], _ number: Int?, verifiedBy key: VerificationKey? = nil
+  ) throws(EventError) -> SignedEvent {
     do throws(ProtocolError) {
       let event = if let key { try VehicleEvent(verifying: text, by: key) } else { try VehicleEvent(unverified: text) }
-      return Line(event: event, digest: EventDigest(of: text), text: text)
+      return SignedEvent(event, text)
     } catch {
       throw .damaged(path, line: number, error)
     }
   }
 
   /// Reads only the last line, for the acknowledgement.
-  package func last() throws -> Line? {
+  package func last() throws -> SignedEvent? {
     guard exists else { return nil }
     let (bytes, _) = try Self.tail(of: .openRegular(path), path)
     guard let last = bytes.prefix(Self.whole(bytes)).lastIndex(of: 0x0A) else { return nil }
@@ -103,17 +96,24 @@ package struct EventArchive: Sendable {
   }
 
   /// Opens the file in order to add lines. Only one program at a time can do this.
-  func writer() throws -> Writer { try Writer(path) }
+  ///
+  /// - Parameter patience: how long to wait for another program.
+  /// - Throws: `EventError.inUse`.
+  func writer(patience: Duration = .zero) throws -> Writer { try Writer(path, patience) }
 
   final class Writer {
     private let path: String
     private let file: Descriptor
 
-    fileprivate init(_ path: String) throws {
+    fileprivate init(_ path: String, _ patience: Duration) throws {
       self.path = path
       try Files.createFolderForOwner(Files.parent(of: path), mode: 0o700)
       file = try Files.openToAppendForOwner(path, mode: 0o600)
-      guard file.lock() else { throw EventError.inUse(path) }
+      let end = Instant.now + patience
+      while !file.lock() {
+        guard Instant.now < end else { throw EventError.inUse(path) }
+        usleep(10_000)
+      }
       let (bytes, size) = try EventArchive.tail(of: file, path)
       let torn = bytes.count - EventArchive.whole(bytes)
       let number = file.number
@@ -121,7 +121,7 @@ package struct EventArchive: Sendable {
     }
 
     /// Returns when the lines are on the medium: only then may they be acknowledged.
-    func append(_ lines: [Line]) throws(SystemError) {
+    func append(_ lines: [SignedEvent]) throws(SystemError) {
       guard !lines.isEmpty else { return }
       try file.write(lines.flatMap { $0.text + [0x0A] }, path)
       try file.synchronize(path)
@@ -152,7 +152,7 @@ package enum EventError: Failure, Equatable {
     switch self {
     case .damaged(let path, let line?, let error): "\(path), line \(line): \(error)"
     case .damaged(let path, nil, let error): "\(path), last line: \(error)"
-    case .inUse(let path): "\(path) is in use by another `stepctl operator log`"
+    case .inUse(let path): "\(path) is in use by another program, such as `stepctl operator log --follow`"
     case .silent(let names): "no answer from \(names.joined(separator: ", "))"
     case .broken(let count): "\(count) \(count == 1 ? "place" : "places") where events are missing or told twice"
     case .unknownVehicle(let name): "\(name): not a vehicle of this operator"

@@ -1,9 +1,9 @@
-package import StepProtocol
+public import StepProtocol
 
 /// The chain of a vehicle's stored events, and how a new event fits. A value without I/O.
-package struct EventChain: Sendable {
+public struct EventChain: Sendable {
   /// What is wrong with a vehicle's events.
-  package enum Finding: Sendable, Equatable {
+  public enum Finding: Sendable, Equatable {
     /// The vehicle reports that it could not write these events.
     case unwritten(ClosedRange<Int64>)
     /// The vehicle had to drop these events, or somebody has withheld them.
@@ -44,11 +44,7 @@ package struct EventChain: Sendable {
   ///
   /// - Returns: what is wrong.
   package mutating func accept(_ event: VehicleEvent, _ digest: EventDigest) -> [Finding] {
-    let last = end?.sequence ?? 0
-    let findings =
-      findings(event)
-      ?? (event.sequence > last + 1
-        ? [.missing(last + 1...event.sequence - 1)] : [.wentBack(to: event.sequence - 1, from: last)])
+    let findings = findings(event) ?? Self.gap(before: event, after: end)
     note(event, digest)
     return findings
   }
@@ -58,14 +54,48 @@ package struct EventChain: Sendable {
     end = EventPlace(event.sequence, digest)
   }
 
-  /// - Returns: nil if the event before it is not stored.
   private func findings(_ event: VehicleEvent) -> [Finding]? {
-    guard let before = known[event.previous] else {
+    Self.findings(event, follows: known[event.previous], after: end)
+  }
+
+  /// How an event fits to those that are stored.
+  ///
+  /// - Parameters:
+  ///   - before: the number of the event that it names as the one before; nil if that is not stored.
+  ///   - end: the last one.
+  /// - Returns: what is wrong; nil if the event has to wait for the one before.
+  public static func findings(_ event: VehicleEvent, follows before: Int64?, after end: EventPlace?) -> [Finding]? {
+    guard let before else {
       // The first event of a chain.
       return event.sequence == 1 ? end.map { [.beganAgain(after: $0.sequence)] } ?? [] : nil
     }
     guard before < event.sequence, let end else { return nil }
     let skipped: [Finding] = event.sequence > before + 1 ? [.unwritten(before + 1...event.sequence - 1)] : []
     return event.previous == end.digest ? skipped : [.wentBack(to: before, from: end.sequence)] + skipped
+  }
+
+  /// What is wrong with an event whose predecessor does not come.
+  public static func gap(before event: VehicleEvent, after end: EventPlace?) -> [Finding] {
+    let last = end?.sequence ?? 0
+    return event.sequence > last + 1
+      ? [.missing(last + 1...event.sequence - 1)] : [.wentBack(to: event.sequence - 1, from: last)]
+  }
+}
+
+extension EventChain.Finding {
+  /// For people.
+  public var text: String {
+    switch self {
+    case .unwritten(let range): "the vehicle could not keep \(Self.shown(range))"
+    case .missing(let range): "no \(Self.shown(range)): dropped by the vehicle, or kept back"
+    case .wentBack(let to, let from):
+      "the vehicle sent other events after event \(to) than before; it had reached event \(from):"
+        + " its files were put back, or somebody has its key"
+    case .beganAgain(let last): "the vehicle begins again after event \(last): its events were lost or replaced"
+    }
+  }
+
+  private static func shown(_ range: ClosedRange<Int64>) -> String {
+    range.count == 1 ? "event \(range.lowerBound)" : "events \(range.lowerBound) to \(range.upperBound)"
   }
 }

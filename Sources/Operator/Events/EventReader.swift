@@ -11,7 +11,7 @@ package import SystemIO
 /// events have arrived.
 package final class EventReader {
   package enum Report: Sendable {
-    case event(EventArchive.Line, of: Vehicle)
+    case event(SignedEvent, of: Vehicle)
     case finding(EventChain.Finding, of: Vehicle)
     /// A message on the topic that is not an event of the vehicle.
     case foreign(ProtocolError, of: Vehicle)
@@ -23,9 +23,11 @@ package final class EventReader {
   private static let acknowledging = VehicleEvent.window / 2
   /// How long to wait for an event after a later one has arrived.
   private static let patience = Duration.seconds(3)
+  /// How long to wait for a server that adds to the operator's folder what it has heard.
+  private static let othersPatience = Duration.seconds(2)
 
   private let place: OperatorPlace
-  private let keys: [DecryptionKey]
+  private let opener: EventOpener
   private let report: (Report) throws -> Void
   private let now: () -> Int64
   private var readings: [Reading] = []
@@ -39,9 +41,9 @@ package final class EventReader {
     let controller: VerificationKey
     let writer: EventArchive.Writer
     var chain = EventChain()
-    var waiting: [EventArchive.Line] = []
+    var waiting: [SignedEvent] = []
     /// Accepted, but not stored yet.
-    var new: [(line: EventArchive.Line, findings: [EventChain.Finding])] = []
+    var new: [(line: SignedEvent, findings: [EventChain.Finding])] = []
     /// The number of the last notice.
     var asked: Int64?
     var unacknowledged = 0
@@ -59,7 +61,7 @@ package final class EventReader {
       broker = try file.present(file.broker, "[broker]")
       controller = try file.present(file.controller, "[controller]").signing
       let archive = place.archive(of: vehicle.uuid)
-      writer = try archive.writer()
+      writer = try archive.writer(patience: EventReader.othersPatience)
       try archive.read { line in
         if chain.take(line.event, line.digest) == .waits { _ = chain.accept(line.event, line.digest) }
       }
@@ -78,7 +80,7 @@ package final class EventReader {
     self.place = place
     self.now = now
     self.report = report
-    keys = try place.eventKeys()
+    opener = try EventOpener(place.eventKeys())
     loop = try EventLoop()
     readings = try vehicles.map { try Reading($0, place) }
   }
@@ -150,7 +152,8 @@ package final class EventReader {
         reading.isAbsent = message.payload == Availability.offline.payload
       } else if message.topic == reading.topic.events {
         do throws(ProtocolError) {
-          try add(line(message.payload, of: reading), to: reading)
+          let line = try opener.event(message.payload, of: reading.vehicle.uuid, verifiedBy: reading.controller)
+          add(line, to: reading)
         } catch {
           try report(.foreign(error, of: reading.vehicle))
         }
@@ -158,14 +161,7 @@ package final class EventReader {
     }
   }
 
-  private func line(_ payload: [UInt8], of reading: Reading) throws(ProtocolError) -> EventArchive.Line {
-    let text = try VehicleEvent.opened(payload, with: keys)
-    let event = try VehicleEvent(verifying: text, by: reading.controller)
-    guard event.vehicle == reading.vehicle.uuid else { throw .malformed("the event is another vehicle's") }
-    return EventArchive.Line(event: event, digest: EventDigest(of: text), text: text)
-  }
-
-  private func add(_ line: EventArchive.Line, to reading: Reading) {
+  private func add(_ line: SignedEvent, to reading: Reading) {
     switch reading.chain.take(line.event, line.digest) {
     case .known: break
     case .waits: if !reading.waiting.contains(line) { reading.waiting.append(line) }
@@ -178,7 +174,7 @@ package final class EventReader {
     }
   }
 
-  private func note(_ line: EventArchive.Line, _ findings: [EventChain.Finding], _ reading: Reading) {
+  private func note(_ line: SignedEvent, _ findings: [EventChain.Finding], _ reading: Reading) {
     reading.new.append((line, findings))
     reading.unacknowledged += 1
     // The vehicle ignores a notice that a later one of another program has overtaken.

@@ -21,6 +21,8 @@ package enum LedgerError: Failure, Equatable {
   /// A new key was requested, but the previous one is still valid.
   case stillChanging(String)
   case nothingToRetire(String)
+  /// A next key was given that is the present one, or after the next one was announced.
+  case nextKeyIsKnown(String)
   /// The riders whose tokens the key has signed.
   case tokensLast([String])
   /// The vehicles that have not confirmed a notice with the present key.
@@ -42,8 +44,8 @@ package enum LedgerError: Failure, Equatable {
   package var exitStatus: ExitStatus {
     switch self {
     case .damaged: .badData
-    case .nothingToRevoke, .noticeTooLarge, .deviceRevoked, .stillChanging, .nothingToRetire, .tokensLast, .notTold,
-      .notAnnounced:
+    case .nothingToRevoke, .noticeTooLarge, .deviceRevoked, .stillChanging, .nothingToRetire, .nextKeyIsKnown,
+      .tokensLast, .notTold, .notAnnounced:
       .failure
     case .notKept, .noAnswer: .unavailable
     case .noOperator, .missing: .noInput
@@ -61,6 +63,7 @@ package enum LedgerError: Failure, Equatable {
     case .deviceRevoked(let device): "the device \(device.grouped) is revoked"
     case .stillChanging: "the key before the present one still counts"
     case .nothingToRetire: "there is no old key to retire"
+    case .nextKeyIsKnown: "the next key is known: it was announced already, or it is the present key"
     case .tokensLast(let riders): "riders would be locked out: \(riders.joined(separator: ", "))"
     case .notTold(let vehicles, _):
       "not known to have the present key: \(printable(vehicles.joined(separator: ", ")))"
@@ -82,6 +85,7 @@ package enum LedgerError: Failure, Equatable {
     case .noticeTooLarge: "revoke devices instead of tokens, or change the key: `stepctl operator keys rotate`"
     case .deviceRevoked: "the rider can ask with new keys: remove ~/.config/stepctl/device there, and enroll again"
     case .stillChanging(let folder): "`\(Self.command("keys", "retire", folder))` ends that change first"
+    case .nextKeyIsKnown(let folder): "`\(Self.command("keys", "rotate", folder))` goes on without a key"
     case .nothingToRetire(let folder): "`\(Self.command("keys", "rotate", folder))` begins a change"
     case .tokensLast: "give them new tokens, wait until the old ones have ended, or use --force"
     case .notTold(_, let folder):

@@ -34,10 +34,10 @@ extension OperatorPlace {
   package func keys() throws -> Keys {
     try checkPresent()
     func key(_ name: String) throws -> SigningKey? {
-      Files.exists(path(name)) ? try KeyFile.signingKey(path(name)) : nil
+      Files.exists(path(name)) ? try KeyFile.operatorKey(path(name)) : nil
     }
     return Keys(
-      present: try KeyFile.signingKey(path(VehiclePaths.tokenKey)), next: try key(VehiclePaths.nextKey),
+      present: try KeyFile.operatorKey(path(VehiclePaths.tokenKey)), next: try key(VehiclePaths.nextKey),
       previous: try key(VehiclePaths.previousKey))
   }
 
@@ -51,22 +51,29 @@ extension OperatorPlace {
 
   /// Takes the next step of a key change. Notices must then tell the vehicles.
   ///
-  /// - Parameter force: lets the next key sign even if a vehicle has not confirmed that key by an event.
-  /// - Throws: `notAnnounced` if riders might get tokens that their vehicle does not obey.
-  package func rotateKeys(now: Int64, force: Bool) throws -> KeyChange {
+  /// - Parameters:
+  ///   - force: lets the next key sign even if a vehicle has not confirmed that key by an event.
+  ///   - given: the content of a file with the next key (`KeyFile.operatorKey`), for the first step; nil to make one.
+  /// - Throws: `notAnnounced` if riders might get tokens that their vehicle does not obey, `nextKeyIsKnown` if a key is
+  ///   given that cannot be the next one.
+  package func rotateKeys(now: Int64, force: Bool, next given: [UInt8]? = nil) throws -> KeyChange {
     let keys = try keys()
     try checkClock(now)
     guard let next = keys.next else {
       guard keys.previous == nil else { throw LedgerError.stillChanging(path) }
-      let key = SigningKey()
+      let (key, content) = try given.map { (try KeyFile.operatorKey($0, "the next key"), $0) } ?? Self.newKey()
+      guard key.verificationKey != keys.present.verificationKey else { throw LedgerError.nextKeyIsKnown(path) }
       try Files.replaceForOwner(path(VehiclePaths.announced), with: "\(ledger().sequence)\n".utf8, mode: 0o600)
-      try Files.replaceForOwner(path(VehiclePaths.nextKey), with: (key.jwk.text + "\n").utf8, mode: 0o600)
+      try Files.replaceForOwner(path(VehiclePaths.nextKey), with: content, mode: 0o600)
       return .announced(key.verificationKey.thumbprint)
     }
+    guard given == nil else { throw LedgerError.nextKeyIsKnown(path) }
     let unaware = force ? [] : try unaware()
     guard unaware.isEmpty else { throw LedgerError.notAnnounced(unaware, path) }
-    // After a crash between these two writes, the first is repeated with the same content.
-    try Files.replaceForOwner(path(VehiclePaths.previousKey), with: (keys.present.jwk.text + "\n").utf8, mode: 0o600)
+    // After a crash between these two writes, the first is repeated with the same content. What the file has is
+    // copied: the key itself may be elsewhere.
+    try Files.replaceForOwner(
+      path(VehiclePaths.previousKey), with: Files.readRegular(path(VehiclePaths.tokenKey)), mode: 0o600)
     // By this notice, riders who know only the previous key learn the present one.
     let handover = path(VehiclePaths.handover)
     try Files.createFolderForOwner(handover, mode: 0o700)
@@ -84,6 +91,11 @@ extension OperatorPlace {
     }
     try StagingFolder.synchronize(path(VehiclePaths.operator))
     return .switched(next.verificationKey.thumbprint)
+  }
+
+  private static func newKey() -> (SigningKey, [UInt8]) {
+    let key = SigningKey()
+    return (key, Array("\(key.jwk.text)\n".utf8))
   }
 
   /// The vehicles that have not confirmed by an event that they have a notice with the next key.

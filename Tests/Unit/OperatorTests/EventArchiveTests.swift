@@ -58,7 +58,7 @@ import Testing
     let writer = try archive.writer()
     #expect(try archive.last()?.event.sequence == 400)
     let next = event(401)
-    try writer.append([.init(event: VehicleEvent(unverified: next), digest: EventDigest(of: next), text: next)])
+    try writer.append([SignedEvent(kept: next)])
     #expect(try archive.last()?.event.sequence == 401)
     // The zeros are no event. They are refused when they are more than a line can be, and not when all are read.
     #expect(throws: EventError.self) { try sequences() }

@@ -150,7 +150,7 @@ import Testing
     while returned.isEmpty || acknowledged < 2, .now < deadline {
       for event in try connection.wait(until: deadline).events {
         switch event {
-        case .notice(_, let payload): returned.append(payload)
+        case .message(_, let payload): returned.append(payload)
         case .acknowledged: acknowledged += 1
         case .connected: break
         case .ended(let error): throw error
@@ -175,9 +175,41 @@ import Testing
     let event = VehicleEvent(
       vehicle: vehicle.uuid, sequence: 1, previous: .random(), .init(.notice, time: now, notice: now + 1000))
     let archive = OperatorPlace("\(folder.path)/operator").archive(of: vehicle.uuid)
-    let text = Array(event.signed(by: SigningKey()).utf8)
-    try archive.writer().append([.init(event: event, digest: EventDigest(of: text), text: text)])
+    try archive.writer().append([SignedEvent(kept: Array(event.signed(by: SigningKey()).utf8))])
     try fleet.retireKey(tokens: [], now: now)
     #expect(try fleet.keys().count == 1)
+  }
+
+  @Test("a server and commands by hand add to the same events, and none twice")
+  func events() throws {
+    let (key, other) = (SigningKey(), SigningKey())
+    var all: [SignedEvent] = []
+    for sequence in 1...50 {
+      let event = VehicleEvent(
+        vehicle: vehicle.uuid, sequence: Int64(sequence), previous: all.last?.digest ?? .random(),
+        .init(.notice, time: now))
+      all.append(try SignedEvent(kept: Array(event.signed(by: key).utf8)))
+    }
+    func events(after place: EventPlace?, upTo count: Int, by key: SigningKey) throws -> [SignedEvent] {
+      try fleet.events(of: vehicle.uuid, verifiedBy: key.verificationKey, after: place, upTo: count)
+    }
+    #expect(try events(after: nil, upTo: 9, by: key).isEmpty)
+    #expect(try fleet.keep(Array(all[..<3]), of: vehicle.uuid, after: nil))
+    // Somebody else was faster.
+    #expect(try !fleet.keep(all, of: vehicle.uuid, after: nil))
+    #expect(try fleet.keep(Array(all[3...]), of: vehicle.uuid, after: all[2].place))
+    #expect(try fleet.lastEvent(of: vehicle.uuid) == all[49].place)
+    #expect(try events(after: nil, upTo: 9, by: key) == Array(all[41...]))
+    #expect(try events(after: nil, upTo: 25, by: key) == Array(all[25...]))
+    #expect(try events(after: all[19].place, upTo: 9, by: key) == Array(all[20..<29]))
+    #expect(try events(after: all[49].place, upTo: 9, by: key).isEmpty)
+    #expect(try events(after: EventPlace(1, .random()), upTo: 9, by: key).isEmpty)
+    // A file that somebody has changed says nothing in a vehicle's name.
+    #expect(try events(after: nil, upTo: 9, by: other).isEmpty)
+    let archive = OperatorPlace("\(folder.path)/operator").archive(of: vehicle.uuid)
+    let hand = try archive.writer()
+    #expect(try !fleet.keep(all, of: vehicle.uuid, after: all[49].place))
+    #expect(throws: EventError.inUse(archive.path)) { try archive.writer(patience: .milliseconds(50)) }
+    withExtendedLifetime(hand) {}
   }
 }

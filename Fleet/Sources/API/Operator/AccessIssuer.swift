@@ -62,7 +62,7 @@ package protocol AccessIssuer: Sendable {
   /// - Parameter number: the greatest number of a notice so far.
   /// - Returns: what was done, as text for people, and the number that later notices must exceed.
   /// - Throws: `IssuerError`.
-  func rotateKeys(above number: Int64, now: Int64) async throws -> (text: String, number: Int64)
+  func rotateKeys(above number: Int64, next key: [UInt8]?, now: Int64) async throws -> (text: String, number: Int64)
 
   /// Ends a key change.
   ///

@@ -52,6 +52,7 @@ package final class FolderIssuer: AccessIssuer {
   private let ledgers = DispatchQueue(label: "stepfleet.ledger")
   private let vehicles = DispatchQueue(label: "stepfleet.vehicles")
   private let certificates = DispatchQueue(label: "stepfleet.certificates")
+  private let events = DispatchQueue(label: "stepfleet.events")
   private let state = Mutex(State())
 
   private struct State {
@@ -142,8 +143,10 @@ package final class FolderIssuer: AccessIssuer {
 
   package func lastNumber() async throws -> Int64 { try await perform { try $0.lastNumber() } }
 
-  package func rotateKeys(above number: Int64, now: Int64) async throws -> (text: String, number: Int64) {
-    try await perform { try $0.rotateKeys(above: number, now: now) }
+  package func rotateKeys(
+    above number: Int64, next key: [UInt8]?, now: Int64
+  ) async throws -> (text: String, number: Int64) {
+    try await perform { try $0.rotateKeys(above: number, next: key, now: now) }
   }
 
   package func retireKey(tokens: [Ledger.Entry], now: Int64) async throws {
@@ -171,7 +174,7 @@ package final class FolderIssuer: AccessIssuer {
 extension FolderIssuer: NoticeIssuer {
   private static let dotted = "its topic has a dot, which RabbitMQ cannot tell from a slash"
 
-  package func connect() throws -> any NoticeLine {
+  package func connect() throws -> any BrokerLine {
     let ports: [UInt16?]
     switch broker {
     case .mosquitto(hasPlugin: false): return FolderLine(try place.connect())
@@ -194,7 +197,8 @@ extension FolderIssuer: NoticeIssuer {
           if isRabbitMQ, vehicle.topic.description.contains(".") { throw IssuerError.failed(Self.dotted) }
           return SignedNotice(
             topic: vehicle.topic.notice,
-            text: try writer.notice(for: vehicle.id, number: vehicle.number, revoked: vehicle.revoked))
+            text: try writer.notice(
+              for: vehicle.id, number: vehicle.number, revoked: vehicle.revoked, acknowledged: vehicle.acknowledged))
         }
       }
     }
@@ -205,20 +209,48 @@ extension FolderIssuer: NoticeIssuer {
   }
 }
 
-private final class FolderLine: NoticeLine {
+extension FolderIssuer: EventIssuer {
+  package func listen(_ attempt: Int) throws -> any BrokerLine {
+    // A message that is published at one of RabbitMQ's nodes reaches the clients of all.
+    guard case .rabbitMQ(let nodes) = broker, !nodes.isEmpty else { return FolderLine(try place.listen()) }
+    return FolderLine(try place.listen(port: nodes[attempt % nodes.count]))
+  }
+
+  package func canListen(to topic: TopicPrefix) -> Bool {
+    if case .rabbitMQ = broker { !topic.description.contains(".") } else { true }
+  }
+
+  package func opener() async throws -> EventOpener { try await perform(on: events) { try $0.eventOpener() } }
+
+  package func lastEvent(of vehicle: UUID) async throws -> EventPlace? {
+    try await perform(on: events) { try $0.lastEvent(of: vehicle) }
+  }
+
+  package func events(
+    of vehicle: UUID, verifiedBy key: VerificationKey, after place: EventPlace?, upTo count: Int
+  ) async throws -> [SignedEvent] {
+    try await perform(on: events) { try $0.events(of: vehicle, verifiedBy: key, after: place, upTo: count) }
+  }
+
+  package func keep(_ events: [SignedEvent], of vehicle: UUID, after place: EventPlace?) async throws -> Bool {
+    try await perform(on: self.events) { try $0.keep(events, of: vehicle, after: place) }
+  }
+}
+
+private final class FolderLine: BrokerLine {
   let isIncomplete = false
-  private let connection: NoticeConnection
+  private let connection: BrokerConnection
   /// It waits for one thing at a time.
   private let queue = DispatchQueue(label: "stepfleet.broker")
 
-  init(_ connection: NoticeConnection) { self.connection = connection }
+  init(_ connection: BrokerConnection) { self.connection = connection }
 
   func subscribe(to topic: String) { connection.subscribe(to: topic) }
   func publish(_ text: String, to topic: String) { connection.publish(text, to: topic) }
   func wake() { connection.wake() }
   func close() { connection.close() }
 
-  func wait(for duration: Duration) async throws -> (events: [NoticeConnection.Event], isWoken: Bool) {
+  func wait(for duration: Duration) async throws -> (events: [BrokerConnection.Event], isWoken: Bool) {
     try await withCheckedThrowingContinuation { continuation in
       queue.async { [connection] in
         continuation.resume(with: Result { try connection.wait(until: .now + duration) })

@@ -11,18 +11,18 @@ import Synchronization
 /// That is for a single node, too, and for mosquitto with its plugin: both acknowledge a notice, and return it, before
 /// it is on the disk. So a node that is killed may lose what it has acknowledged in the last seconds, or the last
 /// minute.
-final class NodeLines: NoticeLine {
+final class NodeLines: BrokerLine {
   /// Begins to connect to one node.
-  typealias Connect = @Sendable () throws -> any NoticeLine
+  typealias Connect = @Sendable () throws -> any BrokerLine
 
   private enum Node {
     /// It cannot be reached, and is tried again then.
     case away(until: ContinuousClock.Instant)
-    case connecting(any NoticeLine)
+    case connecting(any BrokerLine)
     /// It gets the notices, and has acknowledged so many.
-    case connected(any NoticeLine, acknowledged: Int)
+    case connected(any BrokerLine, acknowledged: Int)
 
-    var line: (any NoticeLine)? {
+    var line: (any BrokerLine)? {
       switch self {
       case .away: nil
       case .connecting(let line), .connected(let line, _): line
@@ -83,19 +83,19 @@ final class NodeLines: NoticeLine {
   func wake() { for line in state.withLock({ $0.nodes.compactMap(\.line) }) { line.wake() } }
   func close() { for line in state.withLock({ $0.nodes.compactMap(\.line) }) { line.close() } }
 
-  private var connected: [any NoticeLine] {
+  private var connected: [any BrokerLine] {
     state.withLock { $0.nodes.compactMap { $0.acknowledged == nil ? nil : $0.line } }
   }
 
-  func wait(for duration: Duration) async throws -> (events: [NoticeConnection.Event], isWoken: Bool) {
+  func wait(for duration: Duration) async throws -> (events: [BrokerConnection.Event], isWoken: Bool) {
     connectAgain()
     let lines = state.withLock {
       $0.nodes.enumerated().compactMap { node in node.element.line.map { (node.offset, $0) } }
     }
     let answers = try await Self.wait(for: duration, lines)
-    var notices: [NoticeConnection.Event] = []
+    var notices: [BrokerConnection.Event] = []
     for (index, event) in answers.events {
-      guard case .notice(let topic, let payload) = event else {
+      guard case .message(let topic, let payload) = event else {
         happened(event, at: index)
         continue
       }
@@ -118,9 +118,9 @@ final class NodeLines: NoticeLine {
 
   /// Waits until one of them has something to say, and takes what all of them have.
   private static func wait(
-    for duration: Duration, _ lines: [(Int, any NoticeLine)]
-  ) async throws -> (events: [(Int, NoticeConnection.Event)], isWoken: Bool) {
-    try await withThrowingTaskGroup(of: (Int, [NoticeConnection.Event], Bool).self) { group in
+    for duration: Duration, _ lines: [(Int, any BrokerLine)]
+  ) async throws -> (events: [(Int, BrokerConnection.Event)], isWoken: Bool) {
+    try await withThrowingTaskGroup(of: (Int, [BrokerConnection.Event], Bool).self) { group in
       for (index, line) in lines {
         group.addTask {
           do {
@@ -156,7 +156,7 @@ final class NodeLines: NoticeLine {
     }
   }
 
-  private func happened(_ event: NoticeConnection.Event, at index: Int) {
+  private func happened(_ event: BrokerConnection.Event, at index: Int) {
     switch event {
     case .connected:
       state.withLock { state in
@@ -171,7 +171,7 @@ final class NodeLines: NoticeLine {
         }
       }
     case .ended(let error): lost(index, error)
-    case .notice: break
+    case .message: break
     }
   }
 
@@ -191,8 +191,8 @@ final class NodeLines: NoticeLine {
   }
 
   /// What follows from all nodes' states.
-  private func progress() -> [NoticeConnection.Event] {
-    let (events, losses) = state.withLock { state -> ([NoticeConnection.Event], [Int: any Error]) in
+  private func progress() -> [BrokerConnection.Event] {
+    let (events, losses) = state.withLock { state -> ([BrokerConnection.Event], [Int: any Error]) in
       guard let least = state.nodes.compactMap(\.acknowledged).min() else {
         let isOver = state.isSending || state.nodes.allSatisfy { $0.line == nil }
         return (isOver ? [.ended(state.loss)] : [], [:])

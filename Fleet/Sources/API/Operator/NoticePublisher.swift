@@ -19,16 +19,21 @@ package struct NoticeOrder: Sendable, Equatable {
   package let topic: TopicPrefix
   package let number: Int64
   package let revoked: [Notice.Revocation]
+  /// The last event that is kept; nil if the server has kept none.
+  package let acknowledged: EventPlace?
 
-  package init(id: UUID, topic: TopicPrefix, number: Int64, revoked: [Notice.Revocation]) {
+  package init(
+    id: UUID, topic: TopicPrefix, number: Int64, revoked: [Notice.Revocation], acknowledged: EventPlace? = nil
+  ) {
     (self.id, self.topic, self.number, self.revoked) = (id, topic, number, revoked)
+    self.acknowledged = acknowledged
   }
 }
 
 /// Who writes notices, and who has the way to the vehicles' broker. `FolderIssuer` is the real one.
 package protocol NoticeIssuer: Sendable {
   /// Begins to connect to the broker.
-  func connect() throws -> any NoticeLine
+  func connect() throws -> any BrokerLine
 
   /// Signs a notice for each vehicle.
   ///
@@ -41,13 +46,13 @@ package protocol NoticeIssuer: Sendable {
   func number(ofNotice payload: [UInt8]) async throws -> Int64?
 }
 
-/// A connection to the vehicles' broker: `NoticeConnection`, or `NodeLines` for several.
-package protocol NoticeLine: Sendable {
+/// A connection to the vehicles' broker: `BrokerConnection`, or `NodeLines` for several.
+package protocol BrokerLine: Sendable {
   /// Whether a part of the broker has missed what was sent, so that another connection has to send everything anew.
   var isIncomplete: Bool { get }
   func subscribe(to topic: String)
   func publish(_ text: String, to topic: String)
-  func wait(for duration: Duration) async throws -> (events: [NoticeConnection.Event], isWoken: Bool)
+  func wait(for duration: Duration) async throws -> (events: [BrokerConnection.Event], isWoken: Bool)
   func wake()
   func close()
 }
@@ -118,7 +123,7 @@ package final class NoticePublisher: Sendable {
 
   /// One connection.
   private struct Session {
-    let line: any NoticeLine
+    let line: any BrokerLine
     /// Fewer while the broker ends connections for what is sent: RabbitMQ does so for a topic that it does not know.
     var window: Int
     /// Whether the broker may lack any notice, so that all are sent when it is there.
@@ -188,7 +193,7 @@ package final class NoticePublisher: Sendable {
             id: UUID(claim.vehicle)!, topic: claim.topic, number: claim.number,
             revoked: try TokenTable.withdrawals(of: claim.vehicle, at: now, in: transaction).map {
               .init($0.subject, until: $0.until)
-            })
+            }, acknowledged: try EventTable.end(of: claim.vehicle, in: transaction))
         }
       }
       notices = try await issuer.notices(for: orders, now: now)
@@ -215,7 +220,7 @@ package final class NoticePublisher: Sendable {
     try await giveBack(unwritten, after: Self.pause)
   }
 
-  private func arrived(_ events: [NoticeConnection.Event], _ session: inout Session) async throws {
+  private func arrived(_ events: [BrokerConnection.Event], _ session: inout Session) async throws {
     var told: [NoticeTable.Claim] = []
     /// What the broker keeps now, of what came from elsewhere.
     var others: [String: [UInt8]] = [:]
@@ -231,7 +236,7 @@ package final class NoticePublisher: Sendable {
         session.unacknowledged -= 1
         session.heard = clock()
         session.window = min(session.window + 1, Self.window)
-      case .notice(let topic, let payload):
+      case .message(let topic, let payload):
         if let sent = session.sent[topic], payload.elementsEqual(sent.text.utf8) {
           told.append(sent.claim)
           session.sent[topic] = nil

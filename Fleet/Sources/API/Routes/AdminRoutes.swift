@@ -50,6 +50,22 @@ extension FleetService {
             })
         ])
     }
+    router.get("/status") { [self] _, _ in Response(json: ["vehicles": .array(try await status())]) }
+    router.post("/support") { [self] request, _ in
+      try await Response(json: support(Body(of: request, members: ["who"]).string("who")))
+    }
+    router.post("/history") { [self] request, _ in
+      let body = try await Body(of: request, members: ["vehicle", "booking", "account", "since", "limit"])
+      guard let limit = body["limit"]?.integer, (1...Self.longestHistory).contains(limit) else {
+        throw Problem.malformed("limit is 1 to \(Self.longestHistory)")
+      }
+      let events = try await history(
+        .init(
+          vehicle: body.optionalString("vehicle"), booking: body.optionalString("booking"),
+          account: body.optionalString("account"), since: body["since"] == nil ? nil : body.time("since"), limit: limit)
+      )
+      return Response(json: ["events": .array(events)])
+    }
     router.post("/revoke") { [self] request, _ in
       let body = try await Body(of: request, members: ["booking", "device"])
       if let id = try body.optionalString("booking") {
@@ -67,8 +83,9 @@ extension FleetService {
       let logins = try await authenticator.endLogins(of: device.description)
       return Response(json: ["tokens": .integer(Int64(tokens)), "logins": .integer(Int64(logins))])
     }
-    router.post("/keys/rotate") { [self] _, _ in
-      Response(json: ["done": .string(try await rotateKeys())])
+    router.post("/keys/rotate") { [self] request, _ in
+      let key = try await Body(of: request, members: ["key"]).optionalString("key").map { Array($0.utf8) }
+      return Response(json: ["done": .string(try await rotateKeys(next: key))])
     }
     router.post("/keys/retire") { [self] _, _ in
       try await retireKey()

@@ -21,6 +21,16 @@ enum BookingTable {
     try transaction.run("SELECT id FROM booking WHERE id LIKE ? LIMIT 2", [.text("\(begin)%")]).map { $0.text("id") }
   }
 
+  /// The bookings of which vehicles' logs speak by that name, or for which that token was given.
+  static func ids(
+    ofSubjectOrToken text: String, in transaction: borrowing Transaction
+  ) throws(StoreError) -> [String] {
+    try transaction.run(
+      "SELECT id FROM booking WHERE subject = ? UNION SELECT booking AS id FROM access WHERE jti = ?",
+      [.text(text), .text(text)]
+    ).map { $0.text("id") }
+  }
+
   /// The addresses of the accounts that have open bookings, by their ids.
   static func emails(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) -> [String: String] {
     var emails: [String: String] = [:]

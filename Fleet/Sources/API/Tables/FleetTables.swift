@@ -67,6 +67,33 @@ package enum FleetTables {
       ]),
     // Of removed vehicles, too, whose topics nobody else gets for a while.
     Migration("vehicle-topic-1", ["CREATE INDEX vehicle_every_topic ON vehicle (topic)"]),
+    // What each column means: EventTable. `place` counts a vehicle's events as they were heard.
+    Migration(
+      "event-1",
+      [
+        """
+        CREATE TABLE event (
+          vehicle TEXT NOT NULL, place BIGINT NOT NULL, digest TEXT NOT NULL, sequence BIGINT NOT NULL,
+          heard BIGINT NOT NULL, time BIGINT NOT NULL, kind TEXT NOT NULL, step TEXT, position TEXT, jti TEXT,
+          code TEXT, cause TEXT, method TEXT, zone TEXT, untold BIGINT, finding TEXT, text TEXT NOT NULL,
+          PRIMARY KEY (vehicle, place), CONSTRAINT "event.vehicle, event.digest" UNIQUE (vehicle, digest))
+        """,
+        "CREATE INDEX event_heard ON event (heard)",
+        "CREATE INDEX event_jti ON event (jti) WHERE jti IS NOT NULL",
+        "CREATE INDEX booking_subject ON booking (subject)",
+        // How many events of a vehicle were kept, and the last one; the number of the notice that the vehicle obeys,
+        // and its last refusal; and where each step is.
+        """
+        CREATE TABLE event_end (
+          vehicle TEXT NOT NULL PRIMARY KEY, count BIGINT NOT NULL, sequence BIGINT NOT NULL, digest TEXT NOT NULL,
+          heard BIGINT, notice BIGINT, refusal TEXT, refused BIGINT)
+        """,
+        """
+        CREATE TABLE step_state (
+          vehicle TEXT NOT NULL, step TEXT NOT NULL, position TEXT NOT NULL, fault TEXT, since BIGINT NOT NULL,
+          PRIMARY KEY (vehicle, step))
+        """,
+      ]),
   ]
 
   // A unique constraint is named as SQLite names it in its error.

@@ -9,16 +9,25 @@ import Store
 /// sends. No other server takes the row until `lease`. If one took it nevertheless, because this one had stopped for a
 /// while, the numbers differ afterwards, and the vehicle gets another notice: what the broker keeps is the newest.
 enum NoticeTable {
-  /// Wants a notice for each of the vehicles, by their ids, as far as they are the fleet's.
+  /// Wants a notice for each of the vehicles, by their ids, as far as they are or were the fleet's.
   static func want(
     _ vehicles: some Sequence<String>, at now: Int64, in transaction: borrowing Transaction
+  ) throws(StoreError) { try want(vehicles, only: "TRUE", at: now, in: transaction) }
+
+  /// Wants another notice for a vehicle, unless it was removed and the operator has forgotten it.
+  static func wantAgain(_ vehicle: String, at now: Int64, in transaction: borrowing Transaction) throws(StoreError) {
+    try want([vehicle], only: isTold, at: now, in: transaction)
+  }
+
+  private static func want(
+    _ vehicles: some Sequence<String>, only condition: String, at now: Int64, in transaction: borrowing Transaction
   ) throws(StoreError) {
     // In one order, so that two transactions do not wait for each other.
     for vehicle in Set(vehicles).sorted() {
       try transaction.run(
         """
         INSERT INTO notice (vehicle, number, wish, since, urgent, lease)
-        SELECT id, 0, 1, CAST(? AS BIGINT), 1, 0 FROM vehicle WHERE id = ? \(again)
+        SELECT id, 0, 1, CAST(? AS BIGINT), 1, 0 FROM vehicle WHERE id = ? AND \(condition) \(again)
         """, [.integer(now), .text(vehicle)])
     }
     try announce(in: transaction)
@@ -30,12 +39,14 @@ enum NoticeTable {
     try transaction.run(
       """
       INSERT INTO notice (vehicle, number, wish, since, urgent, lease)
-      SELECT id, 0, 1, CAST(? AS BIGINT), 0, 0 FROM vehicle
-      WHERE service <> 'removed' OR EXISTS (SELECT 1 FROM notice WHERE notice.vehicle = vehicle.id) ORDER BY id \(again)
+      SELECT id, 0, 1, CAST(? AS BIGINT), 0, 0 FROM vehicle WHERE \(isTold) ORDER BY id \(again)
       """, [.integer(now)])
     try announce(in: transaction)
   }
 
+  private static let isTold = """
+    (service <> 'removed' OR EXISTS (SELECT 1 FROM notice WHERE notice.vehicle = vehicle.id))
+    """
   private static let again = """
     ON CONFLICT (vehicle) DO UPDATE SET wish = notice.wish + 1, since = COALESCE(notice.since, excluded.since),
       urgent = CASE WHEN notice.since IS NULL OR excluded.urgent = 1 THEN excluded.urgent ELSE notice.urgent END
@@ -165,4 +176,30 @@ enum NoticeTable {
     let row = try transaction.run("SELECT count(*) AS n, min(since) AS oldest FROM notice WHERE since IS NOT NULL")[0]
     return (row.integer("n"), row.optionalInteger("oldest"))
   }
+
+  /// Whether a vehicle has heard what there is to say.
+  enum State: String {
+    /// The broker lacks the newest notice.
+    case untold
+    /// The broker has it, and the vehicle has not said that it obeys it.
+    case unconfirmed
+    case inForce = "in_force"
+  }
+
+  /// What is known of each vehicle's newest notice, by the vehicles' ids.
+  static func states(in transaction: borrowing Transaction) throws(StoreError) -> [String: State] {
+    let rows = try transaction.run(
+      "SELECT notice.vehicle, CASE WHEN since IS NOT NULL THEN 2 WHEN \(isUnconfirmed) THEN 1 ELSE 0 END AS state \(ends)"
+    )
+    let states: [State] = [.inForce, .unconfirmed, .untold]
+    return Dictionary(uniqueKeysWithValues: rows.map { ($0.text("vehicle"), states[Int($0.integer("state"))]) })
+  }
+
+  /// How many vehicles have not said that they obey what the broker has for them.
+  static func unconfirmed(in transaction: borrowing Transaction) throws(StoreError) -> Int64 {
+    try transaction.run("SELECT count(*) AS n \(ends) WHERE \(isUnconfirmed)")[0].integer("n")
+  }
+
+  private static let ends = "FROM notice LEFT JOIN event_end ON event_end.vehicle = notice.vehicle"
+  private static let isUnconfirmed = "since IS NULL AND COALESCE(event_end.notice, -1) < notice.number"
 }

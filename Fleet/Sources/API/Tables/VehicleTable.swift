@@ -137,6 +137,16 @@ enum VehicleTable {
     return topics
   }
 
+  /// The vehicle that reports on that topic, if it is in the fleet, or was.
+  static func record(
+    withEvents topic: String, in transaction: borrowing Transaction
+  ) throws -> VehicleRecord? {
+    guard let vehicle = try topics(ofTopic: topic, in: transaction).first(where: { $0.topic.events == topic }) else {
+      return nil
+    }
+    return try record(of: vehicle.vehicle.description, in: transaction)
+  }
+
   /// What the broker has to know of one vehicle; nil if the broker must not admit its clients. A removed vehicle's are
   /// admitted until the operator forgets the vehicle.
   static func topics(of id: UUID, in transaction: borrowing Transaction) throws(StoreError) -> VehicleTopics? {

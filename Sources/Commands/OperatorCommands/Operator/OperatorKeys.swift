@@ -3,6 +3,7 @@ import ArgumentParser
 import CommandParts
 import Domain
 import Encoding
+import FileFormats
 import Operator
 import StepProtocol
 import Terminal
@@ -43,17 +44,23 @@ struct OperatorKeysRotate: ContextCommand {
   @Flag(help: "Sign with the next key even if a vehicle may not know it.")
   var force = false
 
+  @Option(
+    help: ArgumentHelp("The next key: a file with a JWK, or PEM that OpenSSL reads.", valueName: "file"),
+    completion: .file())
+  var key: String?
+
   @OptionGroup var publish: PublishOptions
   @OptionGroup var output: OutputOptions
 
   func run(in context: Context) throws {
     let console = output.console(context)
+    let given = try key.map { try KeyFile.privateContent($0) }
     let (operatorPlace, now) = (try place.place, context.seconds)
     func command(_ words: String...) -> String {
       (["stepctl", "operator"] + words + [shellWord(operatorPlace.path)]).joined(separator: " ")
     }
     let (state, meaning, key, next) =
-      switch try operatorPlace.rotateKeys(now: now, force: force) {
+      switch try operatorPlace.rotateKeys(now: now, force: force, next: given) {
       case .announced(let key):
         (
           "announced", "the next key", key,

@@ -60,11 +60,11 @@ struct OperatorLog: ContextCommand {
   /// The last stored events, in the order of the vehicles' clocks.
   private func stored(
     _ folders: [VehicleFolder], _ place: OperatorPlace
-  ) throws -> [(EventArchive.Line, Vehicle)] {
-    var all: [(EventArchive.Line, Vehicle)] = []
+  ) throws -> [(SignedEvent, Vehicle)] {
+    var all: [(SignedEvent, Vehicle)] = []
     for folder in folders {
       let vehicle = try folder.vehicle()
-      var last: [EventArchive.Line] = []
+      var last: [SignedEvent] = []
       try place.archive(of: vehicle.uuid).read { line in
         last.append(line)
         if last.count >= 2 * max(lines, 500) { last.removeFirst(last.count - lines) }
@@ -113,7 +113,7 @@ private struct EventReport {
   let showsVehicle: Bool
   let console: Console
 
-  func show(_ line: EventArchive.Line, of vehicle: Vehicle) throws {
+  func show(_ line: SignedEvent, of vehicle: Vehicle) throws {
     let content = line.event.content
     if console.isJSON { return try console.result(json(line, vehicle)) }
     // Each fetch leaves such an event behind.
@@ -157,7 +157,7 @@ private struct EventReport {
     }
   }
 
-  private func json(_ line: EventArchive.Line, _ vehicle: Vehicle) -> JSON {
+  private func json(_ line: SignedEvent, _ vehicle: Vehicle) -> JSON {
     let content = line.event.content
     func optional(_ text: String?) -> JSON { text.map { .string($0) } ?? .null }
     return [
@@ -173,17 +173,6 @@ private struct EventReport {
 }
 
 extension EventChain.Finding {
-  fileprivate var text: String {
-    switch self {
-    case .unwritten(let range): "the vehicle could not keep \(Self.shown(range))"
-    case .missing(let range): "no \(Self.shown(range)): dropped by the vehicle, or kept back"
-    case .wentBack(let to, let from):
-      "the vehicle sent other events after event \(to) than before; it had reached event \(from):"
-        + " its files were put back, or somebody has its key"
-    case .beganAgain(let last): "the vehicle begins again after event \(last): its events were lost or replaced"
-    }
-  }
-
   fileprivate var json: JSON {
     switch self {
     case .unwritten(let range):
@@ -193,9 +182,5 @@ extension EventChain.Finding {
     case .wentBack(let to, let from): ["kind": "went_back", "from": .integer(from), "to": .integer(to)]
     case .beganAgain(let last): ["kind": "began_again", "from": .integer(last), "to": 0]
     }
-  }
-
-  private static func shown(_ range: ClosedRange<Int64>) -> String {
-    range.count == 1 ? "event \(range.lowerBound)" : "events \(range.lowerBound) to \(range.upperBound)"
   }
 }

@@ -4,35 +4,48 @@ import MQTT
 public import StepProtocol
 public import SystemIO
 
-/// A server's connection to the vehicles' broker, for notices alone. When it has ended, another one has to be made.
-public final class NoticeConnection: Sendable {
+/// A server's connection to the vehicles' broker, for notices, or for what vehicles report. When it has ended, another
+/// one has to be made.
+public final class BrokerConnection: Sendable {
+  enum Purpose {
+    /// Messages that find no room here are dropped.
+    case toPublish
+    /// When there is no room here, reading stops.
+    case toListen
+  }
+
   public enum Event: Sendable {
     case connected
-    /// The broker retains this at a vehicle's topic now, or did when the topic was subscribed to.
+    /// A message of a topic that was subscribed to. What the broker retained comes first.
     ///
-    /// A broker acknowledges even a message that its access list forbids (MQTT 3.1.1, 3.3.5), so only the returned
-    /// notice proves that the broker has it.
-    case notice(topic: String, payload: [UInt8])
+    /// A broker acknowledges even a message that its access list forbids (MQTT 3.1.1, 3.3.5), so only a notice that
+    /// comes back proves that the broker has it.
+    case message(topic: String, payload: [UInt8])
     /// One more of the notices that were sent has arrived. The vehicle's topic may be unknown to the broker.
     case acknowledged
     /// Nothing follows.
     case ended(any Error)
   }
 
+  /// How many events one `wait` returns.
+  private static let mostEvents = 1024
+
   private let connection: MQTTConnection
   private let wakeup: Wakeup
 
   /// Begins to connect, and returns at once.
-  init(_ broker: Broker) throws {
+  init(_ broker: Broker, _ purpose: Purpose) throws {
     var limits = MQTTConnection.Limits()
     limits.queuedMessages = 1024
+    limits.holdsBack = purpose == .toListen
     wakeup = try Wakeup()
-    // Another connection must not repeat what this one has sent: a newer notice may have come from elsewhere.
+    // Another connection must not repeat what this one has sent: a newer notice may have come from elsewhere. With
+    // QoS 1 a broker sends 20 messages ahead, lets a few wait, and drops what else many vehicles report at once.
     connection = try MQTTConnection(
       broker: broker, subscriptions: [], quality: .zero, reconnecting: .never, limits: limits)
   }
 
-  /// Subscribes to a vehicle's topic: the notice that the broker retains comes first.
+  /// Subscribes to a topic, or to a filter. The broker's refusal ends the connection.
   public func subscribe(to topic: String) { connection.subscribe(topic) }
 
   public func publish(_ text: String, to topic: String) {
@@ -46,10 +59,10 @@ public final class NoticeConnection: Sendable {
     let isWoken = try waitReadable([connection.descriptor, wakeup.number], until: deadline)[1]
     if isWoken { wakeup.clear() }
     var events: [Event] = []
-    while let event = try connection.next(until: .now) {
+    while events.count < Self.mostEvents, let event = try connection.next(until: .now) {
       switch event {
       case .connected: events.append(.connected)
-      case .message(let message): events.append(.notice(topic: message.topic, payload: message.payload))
+      case .message(let message): events.append(.message(topic: message.topic, payload: message.payload))
       case .acknowledged: events.append(.acknowledged)
       case .disconnected(let error): events.append(.ended(error))
       }
@@ -78,10 +91,14 @@ public struct NoticeWriter: Sendable {
   }
 
   /// A notice for a vehicle.
-  public func notice(for vehicle: UUID, number: Int64, revoked: [Notice.Revocation]) throws -> String {
+  ///
+  /// - Parameter acknowledged: the last event that is stored; nil for the last one in the operator's folder.
+  public func notice(
+    for vehicle: UUID, number: Int64, revoked: [Notice.Revocation], acknowledged: EventPlace? = nil
+  ) throws -> String {
     let notice = Notice(
       vehicle: vehicle, sequence: number, issued: now, keys: keys.counting, revoked: revoked, eventKey: eventKey,
-      acknowledged: try place.archive(of: vehicle).last()?.place)
+      acknowledged: try acknowledged ?? place.archive(of: vehicle).last()?.place)
     let text = notice.signed(by: keys.signingNotices)
     guard text.utf8.count <= Notice.maximumSize else { throw LedgerError.noticeTooLarge(notice.revoked.count) }
     return text

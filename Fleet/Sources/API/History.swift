@@ -1,0 +1,51 @@
+import Booking
+import Domain
+import Encoding
+import Store
+import Web
+
+/// What vehicles have reported, for the operator.
+extension FleetService {
+  /// The most that one answer has.
+  static let longestHistory: Int64 = 10_000
+
+  /// The vehicles by name, and what each of them has told of its present.
+  func status() async throws -> [JSON] {
+    let now = clock()
+    let (untold, all) = (try await untold(), try await vehicles())
+    let riders = try await openBookings().filter { booking, _ in
+      booking.booking.interval.begin <= now && now < booking.booking.interval.end
+    }
+    let having = Dictionary(riders.map { ($0.booking.vehicle.id, $0) }) { first, _ in first }
+    let (present, notices) = try await store.read {
+      (try EventTable.present(in: $0), try NoticeTable.states(in: $0))
+    }
+    return all.map { vehicle, bookings in
+      let told = present[vehicle.id] ?? .init()
+      func time(_ seconds: Int64?) -> JSON { seconds.map { .string(Timestamp.text($0)) } ?? .null }
+      return [
+        "name": .string(vehicle.name), "id": .string(vehicle.id),
+        "state": .string(vehicle.state(bookings, at: now).rawValue),
+        "steps": .array(
+          vehicle.steps.map { step in
+            let state = told.steps[step.id.description]
+            return [
+              "id": .string(step.id.description), "position": state.map { .string($0.position) } ?? .null,
+              "fault": state?.fault.map(JSON.string) ?? .null,
+            ]
+          }), "booking": having[vehicle.id].map { .string($0.booking.id) } ?? .null,
+        "email": having[vehicle.id]?.email.map(JSON.string) ?? .null, "heard": time(told.heard),
+        "refusal": told.refusal.map(JSON.string) ?? .null, "refused": time(told.refused),
+        "notice": notices[vehicle.id].map { .string($0.rawValue) } ?? .null, "untold_since": time(untold[vehicle.id]),
+      ]
+    }
+  }
+
+  func history(_ query: EventTable.Query) async throws -> [JSON] {
+    var query = query
+    if let name = query.vehicle { query.vehicle = try await named(name).vehicle.id }
+    if let begin = query.booking { query.booking = try await bookingMeant(by: begin) }
+    query.account = query.account?.lowercased()
+    return try await store.read { [query] in try EventTable.history(query, in: $0).map(\.json) }
+  }
+}

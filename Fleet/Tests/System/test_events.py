@@ -1,0 +1,164 @@
+"""What vehicles report is kept once, with the server killed, the broker away and reports that are forged; and is shown."""
+
+import json
+import random
+import re
+import signal
+import time
+from contextlib import ExitStack
+
+import pytest
+import stepproto as proto
+
+from programs import wait_until
+from test_fleet import Phone, booked
+from test_stepctl import Joined
+
+
+@pytest.fixture
+def phone(fleet, new_rider, tmp_path):
+    return Phone(fleet, tmp_path / "phone", new_rider)
+
+
+def history(fleet, *arguments) -> list[dict]:
+    shown = fleet.types("history", "--json", *arguments)
+    assert shown.returncode == 0, shown
+    return [json.loads(line) for line in shown.stdout.splitlines()]
+
+
+def test_an_opening_is_shown_with_its_booking_and_its_rider(fleet, phone, tmp_path):
+    with ExitStack() as stack:
+        car = Joined(fleet, tmp_path / "board/car", "car", stack)
+        booking = booked(phone.rider, car)
+        phone.gets_access(booking["id"])
+        opened = phone.opens(car)
+        assert (opened.status, opened.stdout) == (0, "the left step is open\n"), opened
+        wait_until(lambda: history(fleet)[-1:] and history(fleet)[-1]["kind"] == "ended", "the opening is heard")
+        started, began, ended = history(fleet)
+        assert (started["kind"], began["kind"], ended["kind"]) == ("started", "began", "ended")
+        assert began["booking"] == booking["id"] and began["email"] == phone.rider.email, began
+        assert (began["vehicle"], began["step"], began["position"], began["method"]) == ("car", "left", "open", "beacon")
+        assert ended["position"] == "open" and ended["code"] is None and ended["finding"] is None, ended
+        text = fleet.types("history", "--booking", booking["id"][:8]).stdout.splitlines()
+        assert len(text) == 2 and f"  car: left: open for {booking['id'][:8]} {phone.rider.email} (beacon, " in text[0], text
+        assert text[1].endswith("  car: left: is open"), text
+        for arguments, count in (
+            (("--account", phone.rider.email.upper()), 2), (("--account", "nobody@example.org"), 0), (("--vehicle", "CAR"), 3),
+            (("--lines", "2"), 2), (("--since", "2999-01-01T00:00:00Z"), 0), (("--since", "2020-01-01T00:00:00Z"), 3),
+        ):
+            assert len(history(fleet, *arguments)) == count, arguments
+        for arguments in (("--vehicle", "bus"), ("--since", "yesterday"), ("--lines", "0")):
+            refused = fleet.types("history", *arguments)
+            assert refused.returncode == 1 and len(refused.stderr.splitlines()) == 1, refused
+        # Commands by hand read what the server has kept.
+        log = car.stepctl("operator", "log", fleet.folder / "operator", "car", "--verify", "--json")
+        assert log.status == 0 and log.objects[-1]["events"] >= 3 and log.objects[-1]["findings"] == 0, log
+        assert fleet.types("revoke", "--booking", booking["id"]).returncode == 0
+        refusal = lambda: [one for one in history(fleet) if one["kind"] == "refused"]  # noqa: E731
+
+        def asks_in_vain():
+            phone.stepctl("close", "--side", "left", "--radio", car.radio)
+            return refusal()
+
+        wait_until(asks_in_vain, "a refusal is heard")
+        helped = fleet.types("support", phone.rider.email)
+        assert helped.returncode == 0 and "- car refused at " in helped.stdout and ": token_revoked" in helped.stdout, helped
+        assert helped.stdout.splitlines()[0] == f"{phone.rider.email}: active"
+        named = re.search(r"b-[0-9A-F]{16}", car.log.read_text())[0]
+        assert json.loads(fleet.types("support", named, "--json").stdout)["email"] == phone.rider.email
+        assert fleet.types("support", "nobody@example.org").returncode == 1
+        shown = fleet.types("status").stdout.splitlines()
+        assert shown[0].split() == ["name", "state", "steps", "booking", "heard", "notice", "refusal"], shown
+        wait_until(lambda: " in force " in fleet.types("status").stdout, "the vehicle says that it obeys its notice")
+        assert shown[1].startswith("car  ") and "left open, right -" in shown[1] and "token_revoked" in shown[1], shown
+        assert refusal()[-1]["code"] == "token_revoked" and refusal()[-1]["booking"] == booking["id"], refusal()
+
+
+def test_each_event_is_kept_once_however_often_the_server_is_killed(fleet, phone, tmp_path):
+    with ExitStack() as stack:
+        car = Joined(fleet, tmp_path / "board/car", "car", stack)
+        booking = booked(phone.rider, car)
+        phone.gets_access(booking["id"])
+        chance = random.Random(33)
+        # A vehicle lets nobody move its steps more often in a minute.
+        for _ in range(3):
+            assert phone.stepctl("open", "--side", "left", "--radio", car.radio).status == 0
+            time.sleep(chance.random() / 5)
+            fleet.process.send_signal(signal.SIGKILL)
+            fleet.process.wait()
+            # The vehicle reports to nobody, and again.
+            assert phone.stepctl("close", "--side", "left", "--radio", car.radio).status == 0
+            fleet.starts()
+        count = 12
+
+        def motions():
+            return [one for one in history(fleet, "--lines", "1000") if one["kind"] in ("began", "ended")]
+
+        wait_until(lambda: len(motions()) >= count, "all motions are heard")
+        time.sleep(1)
+        heard = motions()
+        assert len(heard) == count and not any(one["finding"] for one in heard)
+        sequences = [one["seq"] for one in history(fleet, "--lines", "1000")]
+        assert sequences == sorted(set(sequences))
+        assert car.stepctl("operator", "log", fleet.folder / "operator", "car", "--verify").status == 0
+
+
+def adds_events(car, count: int) -> int:
+    """Lets a vehicle whose stepd does not run have that many more events, as if it had been without its operator for long.
+
+    Returns the number of the last one."""
+    [spool] = car.folder.rglob("*.events")
+    key = proto.private_key(json.loads((car.folder / "keys/signing.jwk").read_bytes()))
+    last = spool.read_text().splitlines()[-1]
+    sequence = proto.from_json(proto.from_base64url(last.split(".")[1]))["seq"]
+    with open(spool, "a") as file:
+        for sequence in range(sequence + 1, sequence + 1 + count):
+            claims = {"vehicle": car.id, "seq": sequence, "prev": proto.digest(last.encode()), "time": 1_800_000_000}
+            last = proto.sign_event(claims | {"kind": "refused", "step": "left", "code": "not_present"}, key)
+            file.write(last + "\n")
+    return sequence
+
+
+def test_many_waiting_events_are_kept_once_though_the_server_is_killed_fifty_times(fleet, tmp_path):
+    with ExitStack() as stack:
+        car = Joined(fleet, tmp_path / "board/car", "car", stack)
+        wait_until(lambda: history(fleet), "the start is heard")
+        car.stepd.close()
+        last = adds_events(car, 3000)
+        car.drives()
+        chance = random.Random(50)
+        for _ in range(50):
+            time.sleep(chance.random() / 2)
+            fleet.process.send_signal(signal.SIGKILL)
+            fleet.process.wait()
+            fleet.starts()
+        wait_until(lambda: [one["seq"] for one in history(fleet)][-1:] >= [last], "the last one is heard", 120)
+        heard = history(fleet, "--lines", "10000")
+        # One that says that a notice is in force is not shown.
+        assert [one["seq"] for one in heard if one["kind"] == "refused"] == list(range(last - 2999, last + 1))
+        assert not any(one["finding"] for one in heard)
+        assert car.stepctl("operator", "log", fleet.folder / "operator", "car", "--verify").status == 0
+
+
+def test_what_was_fetched_by_hand_and_what_follows_a_change_of_keys_is_heard(fleet, tmp_path):
+    with ExitStack() as stack:
+        car = Joined(fleet, tmp_path / "board/car", "car", stack)
+        wait_until(lambda: history(fleet), "the start is heard")
+        fleet.stops()
+        car.stepd.close()
+        adds_events(car, 5)
+        car.drives()
+        # It acknowledges them, and the vehicle forgets them.
+        fetched = car.stepctl("operator", "log", fleet.folder / "operator", "car", "--json")
+        assert fetched.status == 0 and len([one for one in fetched.objects if one["kind"] == "refused"]) == 5, fetched
+        car.stepd.close()
+        fleet.starts()
+        for _ in range(2):
+            changed = fleet.types("keys", "rotate")
+            assert changed.returncode == 0, changed
+        car.drives()
+        wait_until(lambda: [one["kind"] for one in history(fleet)].count("started") == 3, "both starts are heard")
+        heard = history(fleet)
+        assert [one["kind"] for one in heard].count("refused") == 5 and not any(one["finding"] for one in heard)
+        sequences = [one["seq"] for one in heard]
+        assert sequences == sorted(set(sequences))
