@@ -95,7 +95,7 @@ stepctl provision token car --rider alice --quiet >/dev/null
 stepctl open --vehicle car/riders/alice --radio btsnoop:walk.btsnoop
 EOF
 if [[ " ${names[*]} " == *' stepfleet '* ]]; then
-  # As stepfleet(8) has it: only the service has the key.
+  # As stepfleet(8) has it.
   cat >>"$root/opt/technician" <<'EOF'
 stepfleet init /var/lib/stepfleet --host localhost --port 9443 >/dev/null
 chown -R stepfleet: /var/lib/stepfleet
@@ -111,8 +111,10 @@ systemctl daemon-reload
 systemctl start stepfleet
 for try in $(seq 100); do if [ -S /var/lib/stepfleet/run/admin.sock ]; then break; fi; sleep 0.1; done
 stepfleet vehicle add 'Another Chassis'
-if setpriv --reuid stepfleet --regid stepfleet --clear-groups stepctl operator keys show /var/lib/stepfleet/operator; then exit 1; fi
+if setpriv --reuid nobody --regid nogroup --clear-groups cat /run/credentials/stepfleet.service/token.jwk; then exit 1; fi
 systemctl stop stepfleet
+if [ -e token.jwk ]; then exit 1; fi
+if stepctl operator keys show /var/lib/stepfleet/operator; then exit 1; fi
 EOF
 fi
 # boot: starts a copy of the root with its own systemd (boot.sh); $unshared is what to kill at its end, and $first its

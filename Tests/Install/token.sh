@@ -2,13 +2,14 @@
 # An operator's keys in a PKCS #11 token (SoftHSM): run as root in a Debian that has stepctl-operator, stepd, mosquitto, and
 # the story's Demo in /opt/Tests. A command that does not find the token says so in one line.
 set -e
-umask 077
-cd "$(mktemp -d)"
+# The broker gives up root, and has to read its files.
+mkdir /opt/story
+cd /opt/story
 module=/usr/lib/softhsm/libsofthsm2.so
 export SOFTHSM2_CONF="$PWD/softhsm2.conf"
 mkdir tokens
 printf '%s\n' "directories.tokendir = $PWD/tokens" 'objectstore.backend = file' 'log.level = ERROR' >softhsm2.conf
-printf 1234 >pin
+(umask 077 && printf 1234 >pin)
 softhsm2-util --init-token --free --label fleet --pin 1234 --so-pin 1234 >/dev/null
 pkcs11-tool --module $module --login --pin 1234 --keypairgen --key-type EC:edwards25519 --label tokens --id 02 >/dev/null 2>&1
 
@@ -33,7 +34,7 @@ pkcs11-module-quirks = no-deinit
 END
 token() { OPENSSL_CONF="$PWD/openssl.cnf" "$@"; }
 token openssl pkey -in 'pkcs11:object=authority;type=private' -out car/operator/ca.key
-token openssl pkey -in 'pkcs11:object=tokens;type=private' -out next.pem
+(umask 077 && token openssl pkey -in 'pkcs11:object=tokens;type=private' -out next.pem)
 
 mosquitto -c car/mosquitto.conf 2>broker.log & broker=$!
 stepd --config car/stepd.toml 2>stepd.log & stepd=$!
