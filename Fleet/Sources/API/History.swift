@@ -45,7 +45,7 @@ extension FleetService {
 
   /// What a booking's rider may know of it: what its vehicle has reported, the oldest first.
   func events(ofBooking id: String, of account: String) async throws -> [JSON] {
-    let booking = try await booking(id, of: account).booking
+    let booking = try await booking(id, of: account)
     return try await store.read {
       try EventTable.history(.init(booking: booking.id, limit: Self.longestCourse), in: $0).map(\.forRider)
     }

@@ -2,6 +2,7 @@ import Booking
 import Domain
 import Encoding
 import FleetTestSupport
+import HTTPTypes
 import Logging
 import Operator
 import StepProtocol

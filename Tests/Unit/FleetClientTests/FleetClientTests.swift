@@ -491,7 +491,7 @@ import Testing
       id: "a-1", vehicle: .random(), name: nil, from: 0, to: 1, state: "active", steps: [], etag: nil)
     server.will(200, ["events": [Self.event]])
     let events = try #require(try server.client.events(of: booking))
-    #expect(events.map(\.kind) == ["began"] && events[0].step == .left && events[0].method == "beacon")
+    #expect(events.map(\.kind) == ["began"] && events[0].step == StepID("left") && events[0].method == "beacon")
     #expect(events[0].json["cause"] == .null && events[0].json["time"] == "2026-11-23T08:01:04Z")
     server.will(404, ["code": "not_found"])
     #expect(try server.client.events(of: booking) == nil)

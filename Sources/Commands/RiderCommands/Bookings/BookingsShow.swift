@@ -26,7 +26,7 @@ struct BookingsShow: ContextCommand {
     }
     try booking.print(console)
     for (time, text) in BookingEvent.lines(of: events ?? []) {
-      try console.result("\(dateAndTime(time, withSeconds: true))  \(text)")
+      try console.result("\(dateTimeAndSecond(time))  \(text)")
     }
   }
 }
@@ -55,7 +55,8 @@ extension BookingEvent {
     return switch kind {
     case "began": "\(name)\(position == "close" ? "closed" : "opened")\(method.map { " by \($0)" } ?? "")"
     case "ended":
-      name + (position == "close" ? "is closed" : position == "open" ? "is open" : "is between open and closed") + reason
+      name + (position == "close" ? "is closed" : position == "open" ? "is open" : "is between open and closed")
+        + reason
     case "stopped": "\(name)stopped"
     case "refused":
       name + (position.map { $0 == "unknown" ? "refused the status" : "refused to \($0)" } ?? "refused") + reason
