@@ -454,7 +454,7 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_option
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl bookings" version' -l 'version' -d 'Show the version.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl bookings" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl bookings" -eq 1' -fa 'list' -d 'List your bookings.'
-complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl bookings" -eq 1' -fa 'show' -d 'Show a booking.'
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl bookings" -eq 1' -fa 'show' -d 'Show a booking, and what its vehicle did.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl bookings" -eq 1' -fa 'extend' -d 'Extend a booking.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl bookings" -eq 1' -fa 'cancel' -d 'Cancel a booking before it is used.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl bookings" -eq 1' -fa 'end' -d 'End a booking early.'

@@ -8,6 +8,8 @@ import Web
 extension FleetService {
   /// The most that one answer has.
   static let longestHistory: Int64 = 10_000
+  /// The most that a rider is told of a booking: the newest.
+  static let longestCourse: Int64 = 500
 
   /// The vehicles by name, and what each of them has told of its present.
   func status() async throws -> [JSON] {
@@ -38,6 +40,14 @@ extension FleetService {
         "refusal": told.refusal.map(JSON.string) ?? .null, "refused": time(told.refused),
         "notice": notices[vehicle.id].map { .string($0.rawValue) } ?? .null, "untold_since": time(untold[vehicle.id]),
       ]
+    }
+  }
+
+  /// What a booking's rider may know of it: what its vehicle has reported, the oldest first.
+  func events(ofBooking id: String, of account: String) async throws -> [JSON] {
+    let booking = try await booking(id, of: account)
+    return try await store.read {
+      try EventTable.history(.init(booking: booking.id, limit: Self.longestCourse), in: $0).map(\.forRider)
     }
   }
 

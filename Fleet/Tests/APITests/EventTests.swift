@@ -2,6 +2,7 @@ import Booking
 import Domain
 import Encoding
 import FleetTestSupport
+import HTTPTypes
 import Logging
 import Operator
 import StepProtocol
@@ -201,6 +202,26 @@ private struct Controller {
     #expect(present.map { $0["name"]?.string } == ["car", "van"] && present[0]["heard"] != .null)
     #expect(present[0]["steps"]?.array?.map { $0["position"]?.string } == ["open", nil])
     #expect(present[1]["heard"] == .null)
+  }
+
+  @Test(arguments: Engine.forRules)
+  func `riders are told the course of their bookings, and of no others`(_ engine: Engine) async throws {
+    let (bench, phone) = (try await Bench(engine), TestDevice())
+    let booking = try await bench.ride(phone)
+    var (car, van) = (
+      Controller(UUID(try await bench.id(of: "car"))!), Controller(UUID(try await bench.id(of: "van"))!)
+    )
+    _ = try await take(
+      bench, car.event(.started), car.event(.began, token: "token 1"), car.event(.ended, token: "token 1"),
+      car.event(.refused, token: "token 2"), car.event(.notice), van.event(.began, token: "token 1"))
+    let path = "/v1/bookings/\(booking.id)/events"
+    let answer = try await bench.ask(.get, path)
+    let step: JSON = ["time": "1970-01-01T00:00:01Z", "kind": "began", "step": "left", "position": "open"]
+    let (began, all) = (step.object ?? [], answer.json["events"]?.array ?? [])
+    #expect(answer.status == 200 && all.map { $0["kind"] } == ["began", "ended"])
+    #expect(all.first == .object(began))
+    #expect(try await bench.ask(.get, path, by: "bob phone").status == 404)
+    #expect(try await bench.ask(.get, "/v1/bookings/none/events").status == 404)
   }
 
   @Test(arguments: Engine.forRules)

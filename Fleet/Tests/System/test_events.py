@@ -13,6 +13,7 @@ import stepproto as proto
 from programs import wait_until
 from test_fleet import Phone, booked
 from test_stepctl import Joined
+from test_stepctl import Phone as RiderPhone
 
 
 @pytest.fixture
@@ -72,6 +73,24 @@ def test_an_opening_is_shown_with_its_booking_and_its_rider(fleet, phone, tmp_pa
         wait_until(lambda: " in force " in fleet.types("status").stdout, "the vehicle says that it obeys its notice")
         assert shown[1].startswith("car  ") and "left open, right -" in shown[1] and "token_revoked" in shown[1], shown
         assert refusal()[-1]["code"] == "token_revoked" and refusal()[-1]["booking"] == booking["id"], refusal()
+
+
+def test_a_rider_sees_what_the_vehicle_did(fleet, tmp_path):
+    with ExitStack() as stack:
+        car = Joined(fleet, tmp_path / "board/car", "car", stack)
+        rider = RiderPhone(fleet, tmp_path / "rider", "zoe@example.org").makes_account().logs_in()
+        booking = rider("book", "car", "--for", "1h", "-y", "--json")
+        assert booking.status == 0, booking
+        file = booking.json["vehicle_file"]
+        for position in ("open", "close"):
+            moved = rider(position, "--side", "left", "--vehicle", file, "--radio", car.radio)
+            assert moved.status == 0, moved
+        wait_until(lambda: len(rider("bookings", "show", "--json").json["events"]) == 4, "both motions are told")
+        shown = rider("bookings", "show").lines
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  left opened by beacon(, \d s)?", shown[-2]), shown
+        assert re.search(r"  left closed by beacon(, \d s)?$", shown[-1]), shown
+        other = RiderPhone(fleet, tmp_path / "other", "eve@example.org").makes_account().logs_in()
+        assert other("bookings", "show", booking.json["id"]).status == 66
 
 
 def test_each_event_is_kept_once_however_often_the_server_is_killed(fleet, phone, tmp_path):

@@ -12,6 +12,11 @@ package func timeOfDay(_ time: UnixTime) -> String {
   return "\(padded(parts.tm_hour)):\(padded(parts.tm_min)):\(padded(parts.tm_sec)).\(padded(Int32(milliseconds), 3))"
 }
 
+/// A local date and time to the second: `2026-11-21 17:30:09`. All time zones have whole minutes today.
+package func dateTimeAndSecond(_ seconds: Int64) -> String {
+  "\(dateAndTime(seconds)):\(padded(Int32(((seconds % 60) + 60) % 60)))"
+}
+
 /// A local date and time: `2026-11-21 17:30`.
 package func dateAndTime(_ seconds: Int64) -> String {
   var seconds = time_t(seconds)

@@ -213,6 +213,40 @@ package struct Booking: Equatable, Sendable {
   }
 }
 
+/// What a vehicle has reported of a booking.
+package struct BookingEvent: Equatable, Sendable {
+  /// Unix time, on the vehicle's clock.
+  package let time: Int64
+  /// `began`, `ended`, `stopped`, `refused`, or a word of a later server.
+  package let kind: String
+  package let step: StepID?
+  /// `open`, `close`, `unknown` or `stop`: what was asked for, or where the step came to rest.
+  package let position: String?
+  /// Why a command was refused, or why the step is not where it should be; and the check that failed.
+  package let code, cause: String?
+  /// How the rider was found in front of the step.
+  package let method: String?
+
+  init(_ json: JSON, from host: String) throws(FleetError) {
+    let reader = try AnswerReader(json, from: host)
+    func word(_ name: String) throws(FleetError) -> String? {
+      try reader.optional(name, "a word") { $0.string.flatMap { isWord($0) ? $0 : nil } }
+    }
+    time = try reader.time("time")
+    kind = try reader.take("kind", "a word") { $0.string.flatMap { isWord($0) ? $0 : nil } }
+    step = try reader.optional("step", "the id of a step") { $0.string.flatMap { StepID($0) } }
+    (position, code, cause, method) = (try word("position"), try word("code"), try word("cause"), try word("method"))
+  }
+
+  package var json: JSON {
+    func word(_ word: String?) -> JSON { word.map(JSON.string) ?? .null }
+    return [
+      "time": .string(Timestamp.text(time)), "kind": .string(kind), "step": word(step?.description),
+      "position": word(position), "code": word(code), "cause": word(cause), "method": word(method),
+    ]
+  }
+}
+
 private func position(in json: JSON) -> Coordinate? {
   func degrees(_ name: String) -> Double? {
     switch json[name] {

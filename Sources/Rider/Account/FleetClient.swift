@@ -340,6 +340,19 @@ package final class FleetClient {
 
   package func booking(_ id: String) throws -> Booking { try booking(ask(.get, "/v1/bookings/\(id)")) }
 
+  /// What the vehicle has reported of a booking, the oldest first.
+  ///
+  /// - Returns: nil if the server does not tell: an older one has no such answer.
+  package func events(of booking: Booking) throws -> [BookingEvent]? {
+    let response: HTTPResponse
+    do { response = try ask(.get, "/v1/bookings/\(booking.id)/events") } catch FleetError.problem(let problem, _)
+      where problem.status == 404
+    { return nil }
+    return try AnswerReader(response, from: server.host).list("events", limit: 1000) { json throws(FleetError) in
+      try BookingEvent(json, from: server.host)
+    }
+  }
+
   /// - Parameter to: the new end.
   package func extend(_ booking: Booking, to: Int64) throws -> Booking {
     try self.booking(

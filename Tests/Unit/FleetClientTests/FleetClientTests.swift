@@ -479,6 +479,38 @@ import Testing
     } throws: { ($0 as? FleetError)?.exitStatus == .badData }
   }
 
+  private static let event: JSON = [
+    "time": "2026-11-23T08:01:04Z", "kind": "began", "step": "left", "position": "open", "method": "beacon",
+    "later": 1,
+  ]
+
+  @Test("the course of a booking is read, and an older server has none")
+  func course() throws {
+    try server.isLoggedIn()
+    let booking = Booking(
+      id: "a-1", vehicle: .random(), name: nil, from: 0, to: 1, state: "active", steps: [], etag: nil)
+    server.will(200, ["events": [Self.event]])
+    let events = try #require(try server.client.events(of: booking))
+    #expect(events.map(\.kind) == ["began"] && events[0].step == StepID("left") && events[0].method == "beacon")
+    #expect(events[0].json["cause"] == .null && events[0].json["time"] == "2026-11-23T08:01:04Z")
+    server.will(404, ["code": "not_found"])
+    #expect(try server.client.events(of: booking) == nil)
+    for (member, value) in [
+      ("time", JSON.string("now")), ("kind", "A B"), ("step", "Left Step"), ("position", "a\u{1B}[2J"), ("code", 7),
+    ] {
+      server.will(
+        200,
+        [
+          "events": [
+            .object((Self.event.object ?? []).filter { $0.name != member } + [.init(member, value)])
+          ]
+        ])
+      #expect {
+        _ = try server.client.events(of: booking)
+      } throws: { ($0 as? FleetError)?.exitStatus == .badData }
+    }
+  }
+
   @Test("of bookings that are made at once, each one is kept")
   func keptTogether() throws {
     let (folder, now) = (server.fleetFolder, server.time)

@@ -82,6 +82,10 @@ extension FleetService {
       let caller = try await authenticator.caller(of: request, context)
       return answer(try await booking(context.id(), of: caller.account))
     }
+    router.get("/v1/bookings/:id/events") { [self] request, context in
+      let caller = try await authenticator.caller(of: request, context)
+      return Response(json: ["events": .array(try await events(ofBooking: context.id(), of: caller.account))])
+    }
     router.patch("/v1/bookings/:id") { [self] request, context in
       let body = try await Body(of: request, members: ["to"])
       let caller = try await authenticator.caller(of: request, context)

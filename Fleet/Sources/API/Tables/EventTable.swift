@@ -206,6 +206,15 @@ enum EventTable {
         "booking": text("booking"), "email": text("email"), "finding": text("finding"),
       ]
     }
+
+    /// What the rider is told. A member that has no value is missing.
+    var forRider: JSON {
+      .object(
+        [.init("time", .string(Timestamp.text(row.integer("time")))), .init("kind", .string(row.text("kind")))]
+          + ["step", "position", "code", "cause", "method", "zone"].compactMap { name in
+            row.optionalText(name).map { .init(name, .string($0)) }
+          })
+    }
   }
 
   /// The events that are meant, the newest last. That a notice is in force is none of them.
