@@ -269,9 +269,9 @@ private struct Controller {
   ) async throws {
     let listener = EventListener(
       store: bench.store, issuer: broker, logger: Logger(label: "test") { [log = bench.log] _ in log.handler() },
-      patience: .milliseconds(200), clock: { [bench] in bench.now })
+      patience: .milliseconds(500), clock: { [bench] in bench.now })
     let task = Task { await listener.run() }
-    let end = ContinuousClock.now + .seconds(60)
+    let end = ContinuousClock.now + .seconds(120)
     var asked = Int64(0)
     while try await !isDone() {
       if ContinuousClock.now > end {

@@ -290,8 +290,12 @@ package final class EventListener: Sendable {
     func refused() -> Int { hearings.withLock { $0[vehicle]?.refused ?? 0 } }
     let before = refused()
     var (first, proofs): (EventDigest?, Int) = (nil, 0)
+    var isAsked = false
     for _ in 0..<Self.rounds {
-      try await store.write { [clock] in try NoticeTable.wantAgain(vehicle.description, at: clock(), in: $0) }
+      if !isAsked {
+        try await store.write { [clock] in try NoticeTable.wantAgain(vehicle.description, at: clock(), in: $0) }
+      }
+      isAsked = true
       var waiting: [SignedEvent] = []
       end = .now + patience
       while .now < end {
@@ -300,8 +304,11 @@ package final class EventListener: Sendable {
         waiting = try await lacking(events + waiting, &session)
         if waiting.isEmpty { return true }
       }
-      // It is off, or tells nothing: when it is heard again, it is asked again. And what was refused may be what lacks.
-      guard let begin = waiting.first, refused() == before else { return false }
+      // The notice may be on its way. A vehicle that is off is heard alone again when it tells something again.
+      guard let begin = waiting.first else { continue }
+      // What was refused may be what lacks.
+      guard refused() == before else { return false }
+      isAsked = false
       (first, proofs) = (begin.digest, begin.digest == first ? proofs + 1 : 1)
       if proofs == Self.proofs {
         _ = try await keep([vehicle: [begin]], areLast: true, &session)
