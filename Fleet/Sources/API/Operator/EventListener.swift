@@ -38,7 +38,7 @@ package protocol EventIssuer: Sendable {
 /// An event whose predecessor is unknown is not kept. Its vehicle is heard alone, where no other vehicle's messages can
 /// push its own out, until it has told what was missing, or begins each time with the same event.
 ///
-/// What a vehicle sends is counted, and what cannot be kept is refused alone.
+/// What each vehicle sends is counted. If one vehicle's event cannot be kept, the events of others are.
 package final class EventListener: Sendable {
   private let store: any Store
   private let issuer: any EventIssuer
@@ -187,19 +187,13 @@ package final class EventListener: Sendable {
       _ = await takeFromFolder(reporter, &session)
     }
     for (vehicle, events) in try await keep(heard, &session) {
-      let isAlone = alone.withLock { alone in
-        if let until = alone[vehicle], until.map({ $0 > .now }) ?? true { return true }
-        alone[vehicle] = .some(nil)
-        return false
-      }
+      let isAlone = alone.withLock { alone in alone[vehicle].map { $0.map { $0 > .now } ?? true } ?? false }
       if isAlone { continue }
       // What is missing has come after it, or a command by hand has fetched and acknowledged it.
       _ = await takeFromFolder(reporters[vehicle]!, &session)
-      if try await keep([vehicle: events], &session).isEmpty {
-        alone.withLock { _ = $0.removeValue(forKey: vehicle) }
-      } else {
-        session.queues.lacking.yield(reporters[vehicle]!)
-      }
+      if try await keep([vehicle: events], &session).isEmpty { continue }
+      alone.withLock { $0[vehicle] = .some(nil) }
+      session.queues.lacking.yield(reporters[vehicle]!)
     }
   }
 

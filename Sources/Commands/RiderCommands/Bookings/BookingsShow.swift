@@ -41,6 +41,7 @@ extension BookingEvent {
       if event.kind == "began", let next = rest.first, next.kind == "ended", next.step == event.step,
         next.position == event.position, next.code == nil
       {
+        text = event.motion("opened", "closed")
         if next.time > event.time { text += ", \(next.time - event.time) s" }
         rest.removeFirst()
       }
@@ -49,11 +50,16 @@ extension BookingEvent {
     return lines
   }
 
+  private var name: String { step.map { "\($0) " } ?? "" }
+
+  private func motion(_ open: String, _ close: String) -> String {
+    "\(name)\(position == "close" ? close : open)\(method.map { " by \($0)" } ?? "")"
+  }
+
   private var text: String {
-    let name = step.map { "\($0) " } ?? ""
     let reason = code.map { ": \($0)\(cause.map { " (\($0))" } ?? "")" } ?? ""
     return switch kind {
-    case "began": "\(name)\(position == "close" ? "closed" : "opened")\(method.map { " by \($0)" } ?? "")"
+    case "began": motion("began to open", "began to close")
     case "ended":
       name + (position == "close" ? "is closed" : position == "open" ? "is open" : "is between open and closed")
         + reason
