@@ -36,15 +36,24 @@ def watch(stepctl, folder):
     return run
 
 
-def test_where_one_was_while_it_was_stopped_locates_nobody(stepctl, folder, adapter, tmp_path):
+@pytest.mark.parametrize("moment", ["any", "wait", "check", "recv"])
+def test_where_one_was_while_it_was_stopped_locates_nobody(stepctl, folder, adapter, preloaded, tmp_path, moment):
     # What waited in the socket is all that there is of the vehicle.
     adapter.levels = {2: AWAY}
+    # Not in step with the decisions: between two reports, a wait for the next one ends with a decision.
+    adapter.rate = 47
+    stop = tmp_path / "stop"
     running = stepctl.start(
-        tmp_path / "log", "locate", "--vehicle", folder / "car.toml", "--radio", adapter.radio, "--timeout", "6"
+        tmp_path / "log", "locate", "--vehicle", folder / "car.toml", "--radio", adapter.radio, "--timeout", "6",
+        LD_PRELOAD=str(preloaded("stops")), STOP_AT=moment, STOP_FILE=str(stop),
     )
     with closing(running):
         wait_until(lambda: adapter.sent > 25, "half a second of listening")
-        running.signal(signal.SIGSTOP)
+        if moment == "any":
+            running.signal(signal.SIGSTOP)
+        else:
+            stop.touch()
+            wait_until(lambda: not stop.exists(), "the moment")
         adapter.levels = {1: HERE, 2: AWAY}
         sent = adapter.sent
         wait_until(lambda: adapter.sent > sent + 50, "a second at the left step")

@@ -73,3 +73,16 @@ func waitReadable(
   if ready[1] { throw .interrupted }
   return ready[0]
 }
+
+/// Makes sure that there is nothing to read.
+///
+/// The clock is read before the check. If the program is suspended in between, what arrives meanwhile is not taken for
+/// new: see `timeOfHearing`.
+///
+/// - Returns: since when that is known; nil if there is something to read.
+func timeOfSilence(
+  _ descriptor: Int32, of radio: String, _ interruption: Interruption?
+) throws(RadioError) -> Instant? {
+  let now = Instant.now
+  return try waitReadable(descriptor, of: radio, until: now, interruption) ? nil : now
+}

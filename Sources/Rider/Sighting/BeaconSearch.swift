@@ -51,12 +51,17 @@ package struct BeaconSearch: StepSearch {
   /// Listens until the time is up, and reports each decision.
   package func find(until interruption: Interruption, tell: @escaping (SearchEvent) -> Void) throws -> Finding {
     var last = Location(of: vehicle.steps, at: 0)
+    var lastDecision: Instant?
     func note(_ text: String) { tell(.note(text)) }
     try follow(interruption, tell: note) { location, delay in
-      // A suspended program decides late: the decision then shows where the rider was before.
-      let isLate = !radio.isCapture && delay > Self.mostDelay
-      last = isLate ? Location(of: vehicle.steps, at: location.time) : location
-      tell(.decided(last, Sighting(last, made: .now)))
+      let now = Instant.now
+      // A suspended program decides late: the decision then shows where the rider was before. The delay does not show
+      // a program that was suspended after the radio's clock was read.
+      let sinceLast = lastDecision.map { $0.duration(to: now) } ?? .zero
+      let isLate = delay > Self.mostDelay || sinceLast > .seconds(interval + Self.mostDelay)
+      lastDecision = now
+      last = isLate && !radio.isCapture ? Location(of: vehicle.steps, at: location.time) : location
+      tell(.decided(last, Sighting(last, made: now)))
       // A capture is replayed without waits, so nothing else notices an interruption.
       return !interruption.isPending
     }

@@ -80,6 +80,8 @@ final class SystemBus {
     while true {
       if interruption?.isPending == true { throw .interrupted }
       var pointer: OpaquePointer?
+      // Read before the check: see `timeOfSilence`.
+      let start = Instant.now
       let progress = try check(library.process(bus, &pointer))
       if let pointer {
         let message = BusMessage(adopting: pointer, library)
@@ -88,7 +90,7 @@ final class SystemBus {
         continue
       }
       if progress > 0 { continue }
-      if setAside.isEmpty { emptied = .now }
+      if setAside.isEmpty { emptied = start }
       let ready: [Bool]
       do {
         ready = try waitReadable([library.getDescriptor(bus), interruption?.number ?? -1], until: deadline)

@@ -46,19 +46,20 @@ final class H4Stream: HCILink {
       let check = Instant.now + longestWait
       if try waitReadable(socket.number, of: name, until: min(deadline ?? check, check), interruption) {
         try readChunk()
-      } else {
-        drained = .now
-        emptied = drained
-        if let deadline, deadline <= .now { return nil }
+      } else if let silence = try timeOfSilence(socket.number, of: name, interruption) {
+        drained = silence
+        emptied = silence
+        if let deadline, deadline <= silence { return nil }
       }
     }
   }
 
   private func readChunk() throws(RadioError) {
+    let start = Instant.now
     let count = withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 1) { buffer in
       let count = recv(socket.number, buffer.baseAddress, buffer.count, 0)
       deframer.append(UnsafeRawBufferPointer(rebasing: buffer[..<max(count, 0)]))
-      if count < buffer.count { drained = .now }
+      if count < buffer.count { drained = start }
       return count
     }
     if count == 0 { throw .lost(radio: name, reason: "the controller closed the connection") }

@@ -133,10 +133,10 @@ final class HCISocket: HCILink {
       let check = Instant.now + longestWait
       if try waitReadable(socket.number, of: name, until: min(deadline ?? check, check), interruption) {
         untilWait = Self.packetsPerWait
-      } else {
-        emptied = .now
-        if lastPacket.duration(to: .now) > Self.patience { try requireUsable() }
-        if let deadline, deadline <= .now { return nil }
+      } else if let silence = try timeOfSilence(socket.number, of: name, interruption) {
+        emptied = silence
+        if lastPacket.duration(to: silence) > Self.patience { try requireUsable() }
+        if let deadline, deadline <= silence { return nil }
       }
     }
   }
@@ -147,6 +147,7 @@ final class HCISocket: HCILink {
   private func readPacket() throws(RadioError) -> HCIPacket? {
     var packet = [UInt8](repeating: 0, count: 1 + Int(HCI_MAX_EVENT_SIZE))
     let number = socket.number
+    let start = Instant.now
     do {
       let count = try check("read", name) { recv(number, &packet, packet.count, Int32(MSG_DONTWAIT)) }
       guard count > 0 else { return nil }
@@ -158,7 +159,7 @@ final class HCISocket: HCILink {
       }
     } catch {
       if error.code == EAGAIN {
-        emptied = .now
+        emptied = start
         return nil
       }
       throw failure(error)
