@@ -55,7 +55,7 @@ let package = Package(
     // For an operator's server. Fleet is one.
     .library(
       name: "Operator", targets: ["Operator", "Access", "StepProtocol", "Domain", "Encoding", "SystemIO", "CBuild"]),
-    .library(name: "Geography", targets: ["Geography"]),
+    .library(name: "Geography", targets: ["Geography", "GeoJSON"]),
     // For a program that is typed as these are.
     .library(name: "Terminal", targets: ["Terminal"]),
     .library(
@@ -108,6 +108,7 @@ let package = Package(
     module("Tags", in: "Core/Tags", ["Encoding", "Domain", "NDEF"]),
     module("NTAG424", in: "Core/NTAG424", ["Encoding", "Domain", "Cryptography", "Tags"]),
     module("Geography", in: "Core/Geography"),
+    module("GeoJSON", in: "Core/GeoJSON", ["Encoding", "Geography"]),
     module("Traffic", in: "Core/Traffic", ["Encoding", "Domain", "Geography"], exclude: ["FEED.md"]),
     module("TrafficBridge", in: "Core/TrafficBridge", ["Encoding", "Domain", "Geography", "Traffic"]),
     module("Ranging", in: "Core/Ranging", ["Encoding", "Domain"], exclude: ["RANGING.md"]),
@@ -227,6 +228,7 @@ let package = Package(
     tests("RangingTests", ["Encoding", "Domain", "Ranging", "Evaluation"]),
     tests("EvaluationTests", ["Domain", "Evaluation"]),
     tests("GeographyTests", ["Geography"]),
+    tests("GeoJSONTests", ["Encoding", "Geography", "GeoJSON"]),
     tests("TrafficTests", ["Encoding", "Domain", "Geography", "Traffic", "TrafficBridge", "Evaluation"]),
     tests("StepProtocolTests", ["Encoding", "Domain", "Cryptography", "NDEF", "StepProtocol", "Access"]),
     tests("SystemIOTests", ["Domain", "SystemIO"]),
@@ -284,7 +286,7 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
     .executableTarget(
       name: "Fuzz",
       dependencies: [
-        "Encoding", "Domain", "NDEF", "Tags", "NTAG424", "Geography", "Traffic", "TrafficBridge", "Ranging",
+        "Encoding", "Domain", "NDEF", "Tags", "NTAG424", "Geography", "GeoJSON", "Traffic", "TrafficBridge", "Ranging",
         "Evaluation", "StepProtocol", "Access", "SystemIO", "Bluetooth", "HTTP", "CodeReading", "TrafficFeed",
         "Positioning", "OBD", "FileFormats", "Rider", "StepController", "StepdConfiguration", "Operator",
         "CommandParts",

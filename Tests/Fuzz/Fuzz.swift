@@ -4,6 +4,7 @@ import CommandParts
 import Domain
 import Encoding
 import Evaluation
+import GeoJSON
 import Geography
 import Glibc
 import HTTP
@@ -65,7 +66,19 @@ enum Fuzz {
         precondition((try? Booking(booking.json, from: "a")) == booking)
       }
       _ = try? FleetVehicle(json, from: "a")
+      _ = try? FleetZone(json, from: "a")
+      if let event = try? BookingEvent(json, from: "a") {
+        precondition((try? BookingEvent(event.json, from: "a")) == event)
+      }
       if let login = SavedLogin(json) { precondition(SavedLogin(login.json) == login) }
+    },
+    "geojson": { bytes in
+      guard let json = try? JSON(parsing: bytes), let area = try? GeoJSON.area(in: json) else { return }
+      precondition(area.squareMetres >= 1)
+      let corner = area.polygons[0].outer[0]
+      precondition(area.distance(to: corner) < 0.01)
+      // Rounded to a centimetre, a narrow area may be none.
+      _ = try? GeoJSON.area(in: GeoJSON.json(of: area))
     },
     "evaluation": { bytes in
       for position in (try? PositionsFile.read(bytes)) ?? [] {

@@ -7,7 +7,7 @@ import sys
 
 seeds, example = pathlib.Path(sys.argv[1]), json.load(open("Tests/Peers/example.json"))
 for name in (
-    "advertisement base64url bridge btsnoop claims code command controller evaluation feed fleet gps h4 hci journal json "
+    "advertisement base64url bridge btsnoop claims code command controller evaluation feed fleet geojson gps h4 hci journal json "
     "keys link ndef nfc ntag424 obd proof qr serve statement tags type2 type4 vehicle words"
 ).split():
     (seeds / name).mkdir(parents=True, exist_ok=True)
@@ -85,6 +85,15 @@ booking = {"id": "a-1", "vehicle": "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90", "name
     {"id": booking["vehicle"], "name": "v", "state": "on_trip", "free": False, "next": [
         {"from": "2026-11-23T08:00:00.5Z", "to": "2026-11-23T10:00:00Z"}],
      "steps": [{"id": "left", "side": "left", "major": 1}]}))
+(seeds / "fleet/zone").write_text(json.dumps({"id": booking["vehicle"], "name": "z", "parking": True, "square_metres": 9}))
+(seeds / "fleet/event").write_text(json.dumps(
+    {"time": "2026-11-23T08:00:00Z", "kind": "ended", "step": "left", "position": "open", "method": "beacon",
+     "place": {"latitude": 48.5, "longitude": 9, "error_m": 2.5}}))
+square = [[9, 48], [9.01, 48], [9.01, 48.01], [9, 48.01], [9, 48]]
+hole = [[9.002, 48.002], [9.004, 48.002], [9.004, 48.004], [9.002, 48.002]]
+(seeds / "geojson/polygon").write_text(json.dumps({"type": "Polygon", "coordinates": [square, hole]}))
+(seeds / "geojson/several").write_text(json.dumps({"type": "Feature", "geometry": {"type": "MultiPolygon", "coordinates": [
+    [square], [[[9.02, 48], [9.03, 48], [9.03, 48.01], [9.02, 48]]]]}}))
 (seeds / "fleet/taken").write_text(json.dumps({"code": "taken", "detail": "d", "next": [
     {"from": "2026-11-23T08:00:00Z", "to": "2026-11-23T10:00:00Z"}]}))
 (seeds / "fleet/login").write_text(json.dumps({"server": "https://a", "ca": None, "email": "e", "tokens": {

@@ -230,12 +230,19 @@ def event() -> dict:
     }
     signed = proto.sign_event(claims, SIGNING)
     ephemeral = X25519PrivateKey.from_private_bytes(octets("event ephemeral", 32))
+    # 48.77591° north, 9.1833° east: it is 3 s old, and 2.5 m off at most.
+    place = {"north": 1387759100, "east": 1891833000, "error": 25, "age": 3}
+    ended = {name: claims[name] for name in ("vehicle", "seq", "prev", "time", "kind", "step", "position")} | {
+        "seq": 43, "prev": proto.digest(signed.encode()), "time": claims["time"] + 9, "kind": "ended", "ext": {"place": place}
+    }
     return {
         "event-claims": claims,
         "event-signed": signed,
         "event-hash": proto.digest(signed.encode()),
         "event-ephemeral": proto.jwk(ephemeral),
         "event": proto.seal_event(signed, EVENTS.public_key(), ephemeral).decode(),
+        "event-place-claims": ended,
+        "event-place-signed": proto.sign_event(ended, SIGNING),
     }
 
 
@@ -292,10 +299,10 @@ def markdown(values: dict) -> str:
         return "\n".join(blocks[name] for name in names)
 
     return f"""\
-The keys are for this example only: everybody knows them. Vehicle `{VEHICLE}`,
-topic `{TOPIC}/{STEP}/set_position`. JSON is shown indented. What is signed is the same
-members in the same order without white space, and spaces after them: in a command up to {proto.PADDED_SIZES[0]} bytes (4.1),
-in an event up to {proto.EVENT_SIZES[0]} (9.3). Every text is one line. The controller's clock shows 61.25 s at first, and the token is valid.
+The keys are for this example only: everybody knows them. Vehicle `{VEHICLE}`, topic
+`{TOPIC}/{STEP}/set_position`. JSON is shown indented. What is signed is the same members in the same
+order without white space, and spaces after them: in a command up to {proto.PADDED_SIZES[0]} bytes (4.1), in an event up to {proto.EVENT_SIZES[0]} (9.3).
+Every text is one line. The controller's clock shows 61.25 s at first, and the token is valid.
 
 ### Keys
 
@@ -364,16 +371,19 @@ Signed by the operator (section 9), {len(values["vehicle-code"])} bytes:
 {of("vehicle-code-claims", "vehicle-code")}
 ### A notice
 
-It names the next key of the operator, revokes another rider's token and every token of the device above, and acknowledges
-the vehicle's events up to the 41st (9.1):
+It names the next key of the operator, revokes another rider's token and every token of the device above, and
+acknowledges the vehicle's events up to the 41st (9.1):
 
 {of("notice-claims", "notice")}
 ### An event
 
-The controller refused to open, because the beacon's minor was not the step's (9.3). The signed text, its hash, which the
-next event names, the ephemeral key, and what is published:
+The controller refused to open, because the beacon's minor was not the step's (9.3). The signed text, its hash, which
+the next event names, the ephemeral key, and what is published:
 
-{of("event-claims", "event-signed", "event-hash", "event-ephemeral", "event")}"""
+{of("event-claims", "event-signed", "event-hash", "event-ephemeral", "event")}
+The next one: the step is open, and the vehicle stands at 48.77591, 9.18330.
+
+{of("event-place-claims", "event-place-signed")}"""
 
 
 def main():

@@ -475,6 +475,13 @@ def _object(required: dict, optional: dict | None = None):
     return check
 
 
+def _event(value):
+    """An event, and of its extensions the vehicle's place (9.3)."""
+    _EVENT_MEMBERS(value)
+    if value["kind"] in ("started", "ended", "notice") and "place" in value.get("ext", {}):
+        _PLACE_ON_EARTH(value["ext"]["place"])
+
+
 def _no_control(value):
     _require(not re.search(r"[\x00-\x1f\x7f-\x9f]", value), "a control character")
 
@@ -572,7 +579,10 @@ _NOTICE = _object(
     },
     {"event_key": _key(x25519_key), "acked": _PLACE},
 )
-_EVENT = _object(
+_PLACE_ON_EARTH = _closed(
+    {"north": _number(0, 1_800_000_000), "east": _number(0, 3_600_000_000), "error": _number(0, 10_000), "age": _number(0, 60)}
+)
+_EVENT_MEMBERS = _object(
     {"vehicle": _UUID, "seq": _number(), "prev": _octets(32), "time": _number(), "kind": _WORD},
     {
         "step": _STEP,
@@ -679,7 +689,7 @@ def read_event(payload: bytes, operator: X25519PrivateKey, controller: Ed25519Pu
     _require(len(payload) <= MAX_EVENT_BYTES, "too long")
     signed = unseal(operator, payload, "event")
     claims = SignedText.read(signed).verified(controller, event_header(controller))
-    _EVENT(claims)
+    _event(claims)
     _require(claims["vehicle"] == vehicle, "of another vehicle")
     return claims, digest(signed.encode())
 

@@ -5,6 +5,7 @@ import shutil
 import signal
 import stat
 import time
+from contextlib import closing
 
 import pytest
 
@@ -12,6 +13,7 @@ import client
 import stepproto as proto
 from peers import Connection
 from programs import STEPCTL, wait_until
+from test_find import HASTE, Gpsd, tpv
 
 
 class Log:
@@ -74,6 +76,33 @@ def test_the_operator_reads_who_moved_what_and_nobody_else_does(vehicle, alice, 
     assert {stat.S_IMODE(file.stat().st_mode) for file in (log.file, log.spool)} == {0o600}
     assert stat.S_IMODE((vehicle.folder / "operator/events.jwk").stat().st_mode) == 0o600
     log.verifies()
+
+
+def test_a_vehicle_tells_where_it_stands_with_what_happens(vehicle, alice, log):
+    assert {event["place"] for event in log.events()} == {None}
+    with closing(Gpsd([tpv(speed=0.1)] * 50, pause=0.5 * HASTE)) as gpsd:
+        file = vehicle.folder / "stepd.toml"
+        file.write_text(f'{file.read_text()}\n[place]\ngpsd = "{gpsd.address}"\n')
+        vehicle.stepd.close()
+        vehicle.starts_stepd()
+
+        def moves_until_it_is_told() -> dict:
+            assert alice.moves("open", "left").status == 0
+            assert alice.moves("close", "left").status == 0
+            (*_, began, ended) = log.events()
+            assert (began["kind"], began["place"], ended["kind"]) == ("began", None, "ended")
+            return ended["place"]
+
+        place = wait_until(moves_until_it_is_told, "the receiver has settled", pause=3)
+        report = tpv()
+        assert (place["latitude"], place["longitude"]) == (round(report["lat"], 7), round(report["lon"], 7))
+        assert 0 < place["error_m"] <= 50 and 0 <= place["age_s"] <= 60
+        # A notice that comes into force tells it, too, and a start that is too early for the receiver does not.
+        assert [event["place"] is None for event in log.fetches() if event["kind"] == "notice"][-1] is False
+        assert [event["place"] for event in log.events() if event["kind"] == "started"] == [None, None]
+        log.verifies()
+        # After its last report.
+        vehicle.stepd.says("closed the connection; trying again")
 
 
 def test_no_more_lines_are_shown_than_a_log_has_room_for(stepctl, tmp_path):

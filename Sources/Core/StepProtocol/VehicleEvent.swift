@@ -32,6 +32,9 @@ public struct VehicleEvent: Sendable, Equatable {
     case notice
     case other(String)
 
+    /// Whether the event says where the vehicle stands. The others say nothing more about that.
+    public var tellsPlace: Bool { [.started, .ended, .notice].contains(self) }
+
     public static let known: [Kind] = [.started, .began, .ended, .stopped, .refused, .fault, .notice]
 
     public var rawValue: String {
@@ -73,11 +76,13 @@ public struct VehicleEvent: Sendable, Equatable {
     public var untold: Int64?
     /// The `seq` of the notice.
     public var notice: Int64?
+    /// Where the vehicle stood, if its controller knows that.
+    public var place: ReportedPlace?
 
     public init(
       _ kind: Kind, time: Int64, step: StepID? = nil, position: Position? = nil, token: String? = nil,
       code: String? = nil, cause: String? = nil, method: String? = nil, zone: String? = nil, untold: Int64? = nil,
-      notice: Int64? = nil
+      notice: Int64? = nil, place: ReportedPlace? = nil
     ) {
       self.kind = kind
       self.time = time
@@ -90,6 +95,7 @@ public struct VehicleEvent: Sendable, Equatable {
       self.zone = zone
       self.untold = untold
       self.notice = notice
+      self.place = place
     }
   }
 
@@ -144,6 +150,7 @@ public struct VehicleEvent: Sendable, Equatable {
     content.zone = try members.wordIfPresent("zone")
     content.untold = try members.countIfPresent("untold")
     content.notice = try members.countIfPresent("notice")
+    if content.kind.tellsPlace, let place = members.extensions?["place"] { content.place = try ReportedPlace(place) }
     try members.end()
     self.content = content
   }
@@ -162,6 +169,7 @@ public struct VehicleEvent: Sendable, Equatable {
     }
     if let untold = content.untold { members.append(.init("untold", .integer(untold))) }
     if let notice = content.notice { members.append(.init("notice", .integer(notice))) }
+    if let place = content.place { members.append(.init("ext", ["place": place.json])) }
     return .object(members)
   }
 
@@ -185,6 +193,22 @@ public struct VehicleEvent: Sendable, Equatable {
       }
     }
     throw .unknownKey
+  }
+}
+
+extension ReportedPlace {
+  fileprivate init(_ value: JSON) throws(ProtocolError) {
+    var members = try ObjectReader(value, of: "ext.place", isExtensible: false)
+    let place = ReportedPlace(
+      north: try members.count("north"), east: try members.count("east"), error: try members.count("error"),
+      age: try members.count("age"))
+    try members.end()
+    guard let place else { throw .malformed("ext.place is no place on the earth") }
+    self = place
+  }
+
+  fileprivate var json: JSON {
+    ["north": .integer(north), "east": .integer(east), "error": .integer(error), "age": .integer(age)]
   }
 }
 

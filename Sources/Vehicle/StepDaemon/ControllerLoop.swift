@@ -3,6 +3,7 @@ import MQTT
 import StepController
 import StepProtocol
 import SystemIO
+import Traffic
 
 /// Runs a controller on an event loop: passes requests, reports and ticks to the controller, and performs its effects.
 ///
@@ -26,7 +27,10 @@ final class ControllerLoop {
     var awaited = AwaitedFrames()
     var reloader: Reloader?
     var road: RoadListener?
+    /// Says where the vehicle is, for the traffic guard.
     var receiver: ReceiverListener?
+    /// Says where the vehicle is, for the events.
+    var standing: ReceiverListener?
     var supervision: Supervision?
     /// Nil if no operator gets events.
     var events: EventSpool?
@@ -73,6 +77,7 @@ final class ControllerLoop {
   private var lostInputs: Set<SensorID> = []
   private var inputsAnswer = true
   private var noticePause: Registration?
+  private var standingPlace = StandingPlace()
   private var waitingNotice: [UInt8]?
   private var holdUps: (count: Int, reported: Instant)
   /// Nil if no metrics are written.
@@ -161,6 +166,17 @@ final class ControllerLoop {
     if let receiver = parts.receiver {
       registrations.append(try loop.receive(receiver.events) { [unowned self] in located($0) })
     }
+    if let standing = parts.standing {
+      registrations.append(
+        try loop.receive(standing.events) { [unowned self] event in
+          switch event {
+          case .fix(let fix): standingPlace.take(fix, at: .now)
+          case .lost(let reason):
+            standingPlace.take(nil, at: .now)
+            if let reason { parts.log.write(.warning, "\(reason); trying again") }
+          }
+        })
+    }
     return registrations
   }
 
@@ -192,7 +208,9 @@ final class ControllerLoop {
       case .obey(let notice):
         opener.trust(notice.keys)
         parts.events?.obey(notice)
-      case .report(let content): parts.events?.add(content)
+      case .report(var content):
+        if content.kind.tellsPlace { content.place = standingPlace.place(at: .now) }
+        parts.events?.add(content)
       case .await(let frames): parts.awaited.add(frames)
       case .forget(let frames): parts.awaited.remove(frames)
       case .watch(let road):
@@ -278,7 +296,7 @@ final class ControllerLoop {
 
   private func located(_ event: ReceiverEvent) {
     switch event {
-    case .fix(let fix): handle(.road(.fix(fix)))
+    case .fix(let fix): handle(.road(.fix(fix.flatMap(VehiclePlace.Fix.init))))
     case .lost(let reason):
       handle(.road(.fix(nil)))
       if let reason { parts.log.write(.warning, "\(reason); trying again") }

@@ -151,6 +151,8 @@ package struct Daemon {
     defer { road?.close() }
     let receiver = try setup.trafficGuard?.receiver.map { try ReceiverListener($0) }
     defer { receiver?.close() }
+    let standing = try setup.file.placeReceiver.map { try ReceiverListener($0) }
+    defer { standing?.close() }
     var senders: [BeaconSender] = []
     defer { for sender in senders { sender.close() } }
     warnOfSharedRadios(log)
@@ -180,7 +182,7 @@ package struct Daemon {
         journalReports: journalReports, servo: servo, servoReports: servoReports,
         inputs: setup.file.inputs.wirings.isEmpty ? nil : try InputReader(setup.file.inputs.wirings), beacons: senders,
         ears: ears, links: links, awaited: awaited, reloader: try Reloader(setup, hangups), road: road,
-        receiver: receiver,
+        receiver: receiver, standing: standing,
         supervision: supervision, events: events, metrics: metrics, log: log))
     try loop.run(until: interruption)
   }

@@ -3,6 +3,7 @@ import Encoding
 import Geography
 import Positioning
 import StepController
+import StepProtocol
 import StepdConfiguration
 import Synchronization
 import SystemIO
@@ -184,7 +185,9 @@ private struct RecordingEnd: Failure {
 }
 
 enum ReceiverEvent: Sendable {
-  case fix(VehiclePlace.Fix?)
+  /// The time is of a clock that begins with each connection.
+  case fix(Fix?)
+  /// Nil if the same reason came before.
   case lost(String?)
 }
 
@@ -193,9 +196,6 @@ enum ReceiverEvent: Sendable {
 final class ReceiverListener: Sendable {
   let events: Mailbox<ReceiverEvent>
   private let thread: WorkerThread
-
-  /// Above this speed a receiver knows its course, metres per second.
-  private static let leastSpeed = 2.0
 
   init(_ address: HostPort) throws {
     events = try Mailbox()
@@ -234,16 +234,50 @@ final class ReceiverListener: Sendable {
   }
 
   /// - Returns: nil for a report without a place; `.some(nil)` for a report that there is no fix.
-  private static func fix(_ report: GPSReport) -> VehiclePlace.Fix?? {
+  private static func fix(_ report: GPSReport) -> Fix?? {
     switch report {
-    case .fix(let fix, _):
-      guard let error = fix.accuracy else { return .some(nil) }
-      let moves = fix.speed.map { $0 >= leastSpeed } ?? false
-      return VehiclePlace.Fix(
-        position: fix.position, error: error, course: moves ? fix.course.map { $0 * .pi / 180 } : nil)
-    case .noFix: return .some(nil)
-    case .receivers, .error, .other: return nil
+    case .fix(let fix, _): fix
+    case .noFix: .some(nil)
+    case .receivers, .error, .other: nil
     }
+  }
+}
+
+extension VehiclePlace.Fix {
+  /// Above this speed a receiver knows its course, metres per second.
+  private static let leastSpeed = 2.0
+
+  /// - Returns: nil if the receiver does not say how good its place is.
+  init?(_ fix: Fix) {
+    guard let error = fix.accuracy else { return nil }
+    let moves = fix.speed.map { $0 >= Self.leastSpeed } ?? false
+    self.init(position: fix.position, error: error, course: moves ? fix.course.map { $0 * .pi / 180 } : nil)
+  }
+}
+
+/// Where the vehicle stands, for the events: the last place of the receiver that could be relied on.
+struct StandingPlace {
+  private var settling = Settling()
+  private var last: (fix: Fix, heard: Instant)?
+
+  mutating func take(_ fix: Fix?, at now: Instant) {
+    // Without a speed nobody knows whether the vehicle stands.
+    guard let fix, let speed = fix.speed, !fix.isSimulated else { return settling.take(nil) }
+    // Places on the way would make a track.
+    if speed >= Way.walking {
+      (settling, last) = (Settling(), nil)
+      return
+    }
+    settling.take(fix)
+    if case .settled(let fix) = settling.state { last = (fix, now) }
+  }
+
+  /// - Returns: nil if it is not known, or is too old to be told.
+  func place(at now: Instant) -> ReportedPlace? {
+    guard let (fix, heard) = last else { return nil }
+    return ReportedPlace(
+      latitude: fix.position.latitude, longitude: fix.position.longitude, error: fix.accuracy ?? Settling.assumed,
+      age: heard.duration(to: now).inSeconds)
   }
 }
 

@@ -105,12 +105,7 @@ extension ControllerFile.Guard {
     let longitude = try table.optional(.longitude, .number(in: -180...180))
     let heading = try table.optional(.heading, .number(in: 0...360)).map { $0 * .pi / 180 }
     let error = try table.optional(.error, .number(in: 0...TrafficGuard.mostPlaceError))
-    if let text = try table.optional(.gpsd, .text) {
-      guard let receiver = try? HostPort(text[...], usual: GPSConnection.usual.port) else {
-        throw table.error(.gpsd, "expected HOST[:PORT]")
-      }
-      self.receiver = receiver
-    }
+    receiver = try table.optional(.gpsd, .receiver)
     func refuse(_ keys: ControllerFile.GuardKey..., because reason: String) throws(ConfigurationError) {
       for key in keys where table.has(key) { throw table.error(key, reason) }
     }
@@ -131,6 +126,13 @@ extension ControllerFile.Guard {
     let position = Coordinate(latitude: latitude, longitude: longitude)!
     let standard = place == .feed ? TrafficGuard.mostPlaceError : TrafficGuard.survey
     source = .given(position, error: error ?? standard, heading: heading ?? 0)
+  }
+}
+
+extension TOMLForm<HostPort> {
+  /// The address of a gpsd.
+  static var receiver: TOMLForm {
+    .text("HOST[:PORT]") { try? HostPort($0[...], usual: GPSConnection.usual.port) }
   }
 }
 

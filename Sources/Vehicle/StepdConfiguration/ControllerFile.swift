@@ -107,6 +107,8 @@ package struct ControllerFile: Equatable, Sendable {
   /// The path of the file to which the controller writes its counters, for Prometheus.
   package var metrics: String?
   package var trafficGuard: Guard?
+  /// The gpsd that says where the vehicle stands, for the events; nil if the events do not tell.
+  package var placeReceiver: HostPort?
   /// Where the installer left the steps, `open` or `close`. It is used until there is a journal.
   package var installed = Position.close
 
@@ -134,6 +136,7 @@ package struct ControllerFile: Equatable, Sendable {
 
   enum Key: String, TOMLKey {
     case vehicle, journal, broker, keys, policy, beacon, ears, link, tags, servo, inputs, interlock, watchdog, metrics
+    case place
     case trafficGuard = "guard"
   }
 
@@ -143,6 +146,10 @@ package struct ControllerFile: Equatable, Sendable {
 
   private enum TagsKey: String, TOMLKey {
     case keys
+  }
+
+  private enum PlaceKey: String, TOMLKey {
+    case gpsd
   }
 
   private enum MetricsKey: String, TOMLKey {
@@ -179,6 +186,7 @@ package struct ControllerFile: Equatable, Sendable {
     if let metrics = try table.table(.metrics, MetricsKey.self) {
       self.metrics = try metrics.required(.file, metrics.path)
     }
+    if let place = try table.table(.place, PlaceKey.self) { placeReceiver = try place.required(.gpsd, .receiver) }
     trafficGuard = try table.table(.trafficGuard).map(Guard.init)
   }
 
@@ -299,7 +307,7 @@ extension ControllerFile {
       ("[servo] installed", installed != new.installed),
       ("[inputs]", inputs.wirings != new.inputs.wirings), ("[interlock]", inputs.interlock != new.inputs.interlock),
       ("[watchdog]", watchdog != new.watchdog), ("[metrics]", metrics != new.metrics),
-      ("[guard]", trafficGuard != new.trafficGuard),
+      ("[place]", placeReceiver != new.placeReceiver), ("[guard]", trafficGuard != new.trafficGuard),
     ].filter(\.1).map(\.0)
   }
 }

@@ -187,6 +187,8 @@ struct ControllerFileTests {
     lost = "standing"
     [watchdog]
     timeout_s = 5
+    [place]
+    gpsd = "localhost"
     [metrics]
     file = "stepd.prom"
 
@@ -209,8 +211,9 @@ struct ControllerFileTests {
           ], interlock: Interlock(onMoving: .retract, countsLostAsMoving: false)))
     #expect(file.watchdog == ControllerFile.Watchdog(device: "/dev/watchdog", timeout: 5))
     #expect(file.metrics == "car/stepd.prom")
+    #expect(file.placeReceiver == HostPort(host: "localhost", port: 2947))
     let plain = try read(Sample.controller)
-    #expect(plain.inputs == Inputs() && plain.watchdog == nil && plain.metrics == nil)
+    #expect(plain.inputs == Inputs() && plain.watchdog == nil && plain.metrics == nil && plain.placeReceiver == nil)
     let standard = try read(Sample.controller + "[interlock]\nstanding = \"file:a\"\n[watchdog]\n")
     #expect(standard.inputs.interlock == Interlock(onMoving: .warn, countsLostAsMoving: true))
     #expect(standard.inputs.wirings[.standing]?.debounce == 20)
@@ -372,7 +375,7 @@ struct ControllerFileTests {
     #expect(file.changesForRestart(to: other) == [])
     #expect(
       file.changesForRestart(to: try read(Sample.controller + Self.wired))
-        == ["[inputs]", "[interlock]", "[watchdog]", "[metrics]"])
+        == ["[inputs]", "[interlock]", "[watchdog]", "[metrics]", "[place]"])
     // Whatever else the file has is one of them.
     for change: (inout ControllerFile) -> Void in [
       { $0.vehicle = "x" }, { $0.journal = "x" }, { $0.broker.port = 1 }, { $0.keys.signing = "x" },

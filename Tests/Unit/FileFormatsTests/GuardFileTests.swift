@@ -115,7 +115,7 @@ struct GuardFileTests {
       ("\"fixed\"", "\"feed\"", 5, "[guard] heading_deg: the feed says where the vehicle points to"),
       ("\"fixed\"", "\"gpsd\"", 3, "[guard] latitude: gpsd says where the vehicle is"),
       ("\"fixed\"", "\"fixed\"\ngpsd = \"a:1\"", 3, "[guard] gpsd: is not used with place = \"fixed\""),
-      ("\"fixed\"", "\"gpsd\"\ngpsd = \"a:b\"", 3, "[guard] gpsd: expected HOST[:PORT]"),
+      ("\"fixed\"", "\"gpsd\"\ngpsd = \"a:b\"", 3, "[guard] gpsd: expected HOST[:PORT], found \"a:b\""),
       ("4.6", "0", 6, "[guard] length_m: expected a number from 1 to 30, found 0"),
       ("to_m = 2.6", "to_m = 1.6", 10, "[guard.steps.left] to_m: 1.6 is not more than from_m"),
       ("to_m = 2.6", "to_m = 5", 10, "[guard.steps.left] to_m: expected a number from 0 to 4.6, found 5"),

@@ -174,6 +174,12 @@ import Testing
     let event = try VehicleEvent(verifying: text, by: controller.verificationKey)
     #expect(event.claims == example["event-claims"]!)
     #expect(event.signed(by: controller) == example.text("event-signed"))
+    let next = try VehicleEvent(
+      verifying: Array(example.text("event-place-signed").utf8), by: controller.verificationKey)
+    #expect(next.claims == example["event-place-claims"]! && next.previous == EventDigest(of: text))
+    let place = try #require(next.content.place)
+    #expect(abs(place.latitude - 48.77591) < 1e-9 && abs(place.longitude - 9.1833) < 1e-9)
+    #expect(place.error == 25 && place.age == 3)
   }
 
   @Test("the page shows these very values")

@@ -54,6 +54,35 @@ import Testing
     #expect(sealed.count <= VehicleEvent.maximumSize)
   }
 
+  @Test("tells a place in whole numbers, or none that is not on the earth")
+  func place() throws {
+    let place = try #require(ReportedPlace(latitude: -33.8568001, longitude: 151.2153, error: 2.41, age: 3.2))
+    #expect(place.north == 561_431_999 && place.east == 3_312_153_000 && place.error == 25 && place.age == 4)
+    #expect(abs(place.latitude + 33.8568001) < 1e-9 && abs(place.longitude - 151.2153) < 1e-9)
+    var ended = VehicleEvent.Content(.ended, time: 1, step: StepID("left")!, position: .open)
+    ended.place = place
+    let text = event(ended).signed(by: controller)
+    #expect(try VehicleEvent(verifying: Array(text.utf8), by: controller.verificationKey).content == ended)
+    for (latitude, longitude, error, age) in [
+      (90.1, 0, 1, 0), (0, 180.1, 1, 0), (0, 0, 1001, 0), (0, 0, -1, 0), (0, 0, 1, 60.5), (0, 0, 1, -2),
+      (Double.nan, 0, 1, 0), (0, .infinity, 1, 0),
+    ] as [(Double, Double, Double, Double)] {
+      #expect(ReportedPlace(latitude: latitude, longitude: longitude, error: error, age: age) == nil)
+    }
+    for place in [
+      #"{"north":-1,"east":0,"error":0,"age":0}"#, #"{"north":1800000001,"east":0,"error":0,"age":0}"#,
+      #"{"north":0,"east":0,"error":0,"age":61}"#, #"{"north":0,"east":0,"error":0}"#, "1",
+      #"{"north":0,"east":0,"error":0,"age":0,"x":0}"#, #"{"north":0.5,"east":0,"error":0,"age":0}"#,
+    ] {
+      let members = (event(ended).claims.object ?? []).filter { $0.name != "ext" }
+      let claims = JSON.object(members + [.init("ext", ["place": try JSON(parsing: place.utf8)])])
+      let signed = SignedObject.sign(claims, as: .event, by: controller)
+      #expect(throws: ProtocolError.self, "\(place)") {
+        try VehicleEvent(verifying: Array(signed.utf8), by: controller.verificationKey)
+      }
+    }
+  }
+
   @Test("a larger payload is refused before it is decrypted")
   func tooLarge() {
     let payload = VehicleEvent.sealed([UInt8](repeating: 0x41, count: 4_096), to: operatorKey.encryptionKey)

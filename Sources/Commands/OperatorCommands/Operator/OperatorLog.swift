@@ -167,7 +167,16 @@ private struct EventReport {
       "token": optional(content.token), "rider": optional(content.token.flatMap { riders[$0] }),
       "code": optional(content.code), "cause": optional(content.cause), "method": optional(content.method),
       "zone": optional(content.zone), "untold": content.untold.map { .integer($0) } ?? .null,
-      "notice": content.notice.map { .integer($0) } ?? .null,
+      "notice": content.notice.map { .integer($0) } ?? .null, "place": content.place?.json ?? .null,
+    ]
+  }
+}
+
+extension ReportedPlace {
+  fileprivate var json: JSON {
+    [
+      "latitude": .rounded(latitude, places: 7), "longitude": .rounded(longitude, places: 7),
+      "error_m": .rounded(Double(error) / 10, places: 1), "age_s": .integer(age),
     ]
   }
 }
