@@ -173,13 +173,13 @@ _stepctl() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    open|close|stop|status|find|locate|enroll|unlock|lock|config|doctor|login|book|bookings|vehicles|whoami|logout|account|scan|calibrate|evaluate|provision|operator|traffic|help)
+    open|close|stop|status|find|locate|enroll|unlock|lock|config|doctor|login|book|bookings|vehicles|zones|whoami|logout|account|scan|calibrate|evaluate|provision|operator|traffic|help)
         # Offer subcommand argument completions
         "_stepctl_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'open close stop status find locate enroll unlock lock config doctor login book bookings vehicles whoami logout account scan calibrate evaluate provision operator traffic help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'open close stop status find locate enroll unlock lock config doctor login book bookings vehicles zones whoami logout account scan calibrate evaluate provision operator traffic help' -- "${cur}"))
         ;;
     esac
 }
@@ -769,7 +769,7 @@ _stepctl_vehicles() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--from --to)
+    non_repeating_options=(--from --to --zone)
     __stepctl_offer_flags_options 0
 
     # Offer option value completions
@@ -780,7 +780,18 @@ _stepctl_vehicles() {
     '--to')
         return
         ;;
+    '--zone')
+        return
+        ;;
     esac
+}
+
+_stepctl_zones() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
 }
 
 _stepctl_whoami() {
@@ -1942,7 +1953,7 @@ _stepctl_help() {
     non_repeating_options=()
     __stepctl_offer_flags_options -1
     case "${COMP_WORDS[*]:2:COMP_CWORD - 2}" in
-    '') COMPREPLY+=($(compgen -W 'open close stop status find locate enroll unlock lock config doctor login book bookings vehicles whoami logout account scan calibrate evaluate provision operator traffic' -- "${cur}")) ;;
+    '') COMPREPLY+=($(compgen -W 'open close stop status find locate enroll unlock lock config doctor login book bookings vehicles zones whoami logout account scan calibrate evaluate provision operator traffic' -- "${cur}")) ;;
     'config') COMPREPLY+=($(compgen -W 'show path list import forget' -- "${cur}")) ;;
     'bookings') COMPREPLY+=($(compgen -W 'list show extend cancel end' -- "${cur}")) ;;
     'account') COMPREPLY+=($(compgen -W 'create confirm password export delete' -- "${cur}")) ;;

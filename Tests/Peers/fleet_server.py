@@ -115,6 +115,9 @@ class FleetServer:
         self.pending = {}  # email -> (password, code)
         self.obvious: set[str] = set()  # Passwords that it does not take.
         self.vehicles: list[dict] = []
+        self.zones: list[dict] = []
+        self.standing: set[str] = set()  # The vehicles that stand in every zone.
+        self.parking: dict | None = None  # Where bookings end.
         self.bookings: dict[str, dict] = {}
         self.grants: dict[str, dict] = {}
         self.families: dict[str, dict] = {}
@@ -308,11 +311,20 @@ class FleetServer:
                 return 204, {}
             case ("GET", "vehicles"):
                 vehicles = [dict(vehicle) for vehicle in self.vehicles]
+                if "zone" in query:
+                    if query["zone"][0] not in [zone["name"] for zone in self.zones]:
+                        raise Refused(404, "not_found", "no such zone")
+                    vehicles = [vehicle for vehicle in vehicles if vehicle["id"] in self.standing]
                 if "from" in query:
                     begin, end = seconds(query["from"][0]), seconds(query["to"][0])
                     for vehicle in vehicles:
                         vehicle["free"] = not self.clash(vehicle["id"], begin, end)
                 return 200, {"vehicles": vehicles}
+            case ("GET", "zones"):
+                # In pages of one.
+                after = query.get("after", [""])[0]
+                left = [zone for zone in sorted(self.zones, key=lambda zone: zone["name"]) if zone["name"] > after]
+                return 200, {"zones": left[:1]} | ({"next": left[0]["name"]} if left[1:] else {})
             case ("POST", "bookings"):
                 name = handler.headers.get("Idempotency-Key")
                 self.keys.append(name)
@@ -334,6 +346,8 @@ class FleetServer:
                 return 200, booking
             case ("POST", "bookings", name, ("cancel" | "end") as what):
                 booking = self.booking(name) | {"state": "cancelled" if what == "cancel" else "ended"}
+                if self.parking:
+                    booking["parking"] = self.parking
                 self.bookings[name] = booking
                 return 200, booking
             case ("POST", "bookings", name, "access"):

@@ -8,6 +8,7 @@ import signal
 import stat
 import threading
 import time
+import uuid
 from contextlib import closing
 from pathlib import Path
 
@@ -613,6 +614,31 @@ def test_vehicles_are_listed(anna, server, car):
     assert anna("vehicles", "--from", begin).status == 64
 
 
+def test_zones_are_listed_and_vehicles_in_one(anna, server, car):
+    assert anna("zones").lines == [] and "a booking may end anywhere" in anna("zones").stderr
+    server.zones = [
+        {"id": str(uuid.uuid4()), "name": name, "parking": parking, "square_metres": size}
+        for name, parking, size in (("The Yard", True, 1475), ("Park & Ride", False, 20000))
+    ]
+    assert anna("zones").lines == ["Park & Ride  -        20000 m²", "The Yard     parking  1475 m²"]
+    assert [zone["name"] for zone in anna("zones", "--json").objects] == ["Park & Ride", "The Yard"]
+    assert anna("vehicles", "--zone", "Park & Ride").lines == []
+    server.standing = {car.uuid}
+    assert anna("vehicles", "--zone", "Park & Ride").lines == ["Rolling Chassis  available        left, right"]
+    assert anna.fails("vehicles", "--zone", "Nowhere") == (66, f"{anna.host}: no such zone")
+
+
+@pytest.mark.parametrize("metres, said", [(340, "it ended 340 m from the parking zone The Yard"), (0, ""), (None, "")])
+def test_the_end_of_a_booking_says_how_far_the_parking_zone_is(anna, server, car, metres, said):
+    assert anna("book", "Rolling Chassis", "--for", "2h", "-y").status == 0
+    server.parking = None if metres is None else {"zone": "The Yard", "metres": metres, "placed_at": "2026-11-23T08:00:00Z"}
+    ended = anna("bookings", "end", "-y")
+    assert ended.status == 0 and ended.lines[0].startswith("Rolling Chassis: ended"), ended
+    assert said in ended.stderr if said else "parking" not in ended.stderr, ended
+    (listed,) = anna("bookings", "list", "--all", "--json").objects
+    assert listed["parking"] == server.parking
+
+
 # --- `open` and a server ---
 
 
@@ -1208,6 +1234,8 @@ def test_the_manual_names_what_is_printed(rider, server, car):
     check("stepctl-login", "login", server.url, *known, input=password)
     check("stepctl-whoami", "whoami")
     check("stepctl-vehicles", "vehicles")
+    server.zones = [{"id": str(uuid.uuid4()), "name": "Yard", "parking": True, "square_metres": 1475}]
+    check("stepctl-zones", "zones")
     check("stepctl-book", "book", "Rolling Chassis", "--for", "2h", "-y")
     check("stepctl-book", "book", "Rolling Chassis", "--for", "2h", "-y")
     check("stepctl-bookings", "bookings", "list")

@@ -26,7 +26,7 @@ extension ProgramText {
   }
 
   /// The commands that contact a server.
-  private static let asking = ["account", "book", "bookings", "login", "logout", "vehicles", "whoami"]
+  private static let asking = ["account", "book", "bookings", "login", "logout", "vehicles", "whoami", "zones"]
 
   /// The commands that contact a vehicle.
   private static let moving = ["close", "open", "status", "stop"]
@@ -94,6 +94,7 @@ package enum Examples {
     "stepctl vehicles": [
       ("stepctl vehicles", "what each is doing"), ("stepctl vehicles --from 08:00 --to 10:00", "which are free then"),
     ],
+    "stepctl zones": [("stepctl zones", "where bookings should end")],
     "stepctl book": [
       ("stepctl book 'Rolling Chassis' --for 2h", "from now on"),
       ("stepctl book 'Rolling Chassis' --from 2026-11-23T08:00 --for 45m -y", "later, without being asked"),

@@ -31,7 +31,8 @@ package struct StepctlCommand: ParsableCommand {
         CommandGroup(
           name: "Booking",
           subcommands: [
-            Login.self, Book.self, Bookings.self, Vehicles.self, Whoami.self, Logout.self, AccountGroup.self,
+            Login.self, Book.self, Bookings.self, Vehicles.self, Zones.self, Whoami.self, Logout.self,
+            AccountGroup.self,
           ]),
       ] + (technicians.map { [CommandGroup(name: "Technician", subcommands: [Scan.self] + $0)] } ?? []))
   }

@@ -20,6 +20,9 @@ struct Vehicles: ContextCommand {
     help: ArgumentHelp("Until when they are to be free.", valueName: "time"), transform: { try BookingTime($0) })
   var to: BookingTime?
 
+  @Option(help: ArgumentHelp("Only those that stand in this zone.", valueName: "name"))
+  var zone: String?
+
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
@@ -36,7 +39,9 @@ struct Vehicles: ContextCommand {
       guard begin < end else { throw CommandFailure(.usage, "--to is not after --from") }
       time = begin..<end
     }
-    let vehicles = try client.vehicles(free: time)
+    // An older server would take no notice of the zone, and list all vehicles.
+    if zone != nil { _ = try client.presentZones() }
+    let vehicles = try client.vehicles(free: time, in: zone)
     if console.isJSON {
       for vehicle in vehicles { try console.result(vehicle.json) }
       return
@@ -47,7 +52,10 @@ struct Vehicles: ContextCommand {
       let steps = vehicle.steps.map(\.id.description).joined(separator: ", ")
       try console.result("\(name)  \(vehicle.availability.aligned(to: 15))  \(steps)")
     }
-    if vehicles.isEmpty { console.note("\(client.server.host) has no vehicle that can be booked") }
+    if vehicles.isEmpty {
+      let place = zone.map { " in the zone \(printable($0))" } ?? ""
+      console.note("\(client.server.host) has no vehicle that can be booked\(place)")
+    }
   }
 }
 

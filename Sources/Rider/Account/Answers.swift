@@ -139,6 +139,45 @@ package struct FleetVehicle: Equatable, Sendable {
   package static func == (a: Self, b: Self) -> Bool { a.json == b.json }
 }
 
+/// A part of the ground that the operator has named.
+package struct FleetZone: Equatable, Sendable {
+  package let name: String
+  /// Whether bookings should end here.
+  package let isParking: Bool
+  package let squareMetres: Int64
+  /// As the server sent it.
+  package let json: JSON
+
+  init(_ json: JSON, from host: String) throws(FleetError) {
+    let reader = try AnswerReader(json, from: host)
+    name = try reader.take("name", "a zone's name") { $0.string.flatMap { Vehicle.isName($0) ? $0 : nil } }
+    isParking = try reader.take("parking", "true or false") { $0.bool }
+    squareMetres = try reader.take("square_metres", "a number above 0") { $0.integer.flatMap { $0 > 0 ? $0 : nil } }
+    self.json = json
+  }
+}
+
+/// Where a vehicle stood when a booking ended.
+package struct Parking: Equatable, Sendable {
+  /// The nearest parking zone, by its name.
+  package let zone: String
+  /// To its border; 0 inside.
+  package let metres: Int64
+  /// Since when the vehicle's place was known, Unix time.
+  package let placed: Int64
+
+  init(_ json: JSON, from host: String) throws(FleetError) {
+    let reader = try AnswerReader(json, from: host)
+    zone = try reader.take("zone", "a zone's name") { $0.string.flatMap { Vehicle.isName($0) ? $0 : nil } }
+    metres = try reader.take("metres", "a number") { $0.integer.flatMap { $0 >= 0 ? $0 : nil } }
+    placed = try reader.time("placed_at")
+  }
+
+  package var json: JSON {
+    ["zone": .string(zone), "metres": .integer(metres), "placed_at": .string(Timestamp.text(placed))]
+  }
+}
+
 /// The booking of a vehicle for some time.
 package struct Booking: Equatable, Sendable {
   /// How long after the booking's end a token still opens a step, seconds.
@@ -158,6 +197,8 @@ package struct Booking: Equatable, Sendable {
   package let steps: [StepID]
   /// Identifies this version of the booking (RFC 9110 8.8.3).
   package let etag: String?
+  /// Where it ended; nil if the server does not know.
+  package let parking: Parking?
 
   init(_ json: JSON, from host: String, name known: String? = nil, etag header: String? = nil) throws(FleetError) {
     let reader = try AnswerReader(json, from: host)
@@ -182,6 +223,11 @@ package struct Booking: Equatable, Sendable {
         }
       } ?? []
     etag = try reader.optionalText("etag") ?? header
+    if let json = try reader.optional("parking", "an object", { $0.object == nil ? nil : $0 }) {
+      parking = try Parking(json, from: host)
+    } else {
+      parking = nil
+    }
     guard from < to else { throw .malformed("to is not after from", host: host) }
   }
 
@@ -196,6 +242,7 @@ package struct Booking: Equatable, Sendable {
     self.state = state
     self.steps = steps
     self.etag = etag
+    parking = nil
   }
 
   /// Whether it can still be used.
@@ -209,6 +256,7 @@ package struct Booking: Equatable, Sendable {
       "id": .string(id), "vehicle": .string(vehicle.description), "name": name.map(JSON.string) ?? .null,
       "from": .string(Timestamp.text(from)), "to": .string(Timestamp.text(to)), "state": .string(state),
       "steps": .array(steps.map { .string($0.description) }), "etag": etag.map(JSON.string) ?? .null,
+      "parking": parking?.json ?? .null,
     ]
   }
 }
@@ -226,6 +274,8 @@ package struct BookingEvent: Equatable, Sendable {
   package let code, cause: String?
   /// How the rider was found in front of the step.
   package let method: String?
+  /// Where the vehicle stood.
+  package let place: Coordinate?
 
   init(_ json: JSON, from host: String) throws(FleetError) {
     let reader = try AnswerReader(json, from: host)
@@ -236,6 +286,7 @@ package struct BookingEvent: Equatable, Sendable {
     kind = try reader.take("kind", "a word") { $0.string.flatMap { isWord($0) ? $0 : nil } }
     step = try reader.optional("step", "the id of a step") { $0.string.flatMap { StepID($0) } }
     (position, code, cause, method) = (try word("position"), try word("code"), try word("cause"), try word("method"))
+    place = try reader.optional("place", "a latitude and a longitude", Rider.position(in:))
   }
 
   package var json: JSON {
@@ -243,6 +294,7 @@ package struct BookingEvent: Equatable, Sendable {
     return [
       "time": .string(Timestamp.text(time)), "kind": .string(kind), "step": word(step?.description),
       "position": word(position), "code": word(code), "cause": word(cause), "method": word(method),
+      "place": place.map { ["latitude": .number($0.latitude), "longitude": .number($0.longitude)] } ?? .null,
     ]
   }
 }

@@ -268,29 +268,42 @@ package final class FleetClient {
 
   // MARK: - Vehicles and bookings
 
-  /// - Parameter time: when the vehicles must be free; nil for all vehicles.
-  package func vehicles(free time: Range<Int64>? = nil) throws -> [FleetVehicle] {
+  /// - Parameters:
+  ///   - time: when the vehicles must be free; nil for all vehicles.
+  ///   - zone: the name of the zone where they must stand; nil for anywhere.
+  package func vehicles(free time: Range<Int64>? = nil, in zone: String? = nil) throws -> [FleetVehicle] {
     let interval = time.map { ["from=\(Timestamp.text($0.lowerBound))", "to=\(Timestamp.text($0.upperBound))"] } ?? []
-    var vehicles: [FleetVehicle] = []
-    var next: String?
-    repeat {
-      let query = (interval + (next.map { ["after=\(Self.encoded($0))"] } ?? [])).joined(separator: "&")
-      let reader = try AnswerReader(
-        ask(.get, "/v1/vehicles\(query.isEmpty ? "" : "?\(query)")"), from: server.host)
-      let page = try reader.list("vehicles", limit: 1000) { json throws(FleetError) in
-        try FleetVehicle(json, from: server.host)
-      }
-      vehicles += page
-      next = try reader.optionalText("next")
-      // A server that always has another page would keep the rider waiting for ever.
-      guard vehicles.count <= Self.mostVehicles, next == nil || !page.isEmpty else {
-        throw FleetError.malformed("it has too many vehicles", host: server.host)
-      }
-    } while next != nil
-    return vehicles
+    return try pages(of: "vehicles", interval + (zone.map { ["zone=\(Self.encoded($0))"] } ?? [])) {
+      json throws(FleetError) in try FleetVehicle(json, from: server.host)
+    }
   }
 
-  private static let mostVehicles = 100_000
+  /// - Throws: `FleetError.problem` with status 404 from a server that has no zones.
+  package func zones() throws -> [FleetZone] {
+    try pages(of: "zones", []) { json throws(FleetError) in try FleetZone(json, from: server.host) }
+  }
+
+  /// All items of a list that the server sends in pages.
+  private func pages<Item>(
+    of list: String, _ query: [String], _ read: (JSON) throws(FleetError) -> Item
+  ) throws -> [Item] {
+    var items: [Item] = []
+    var next: String?
+    repeat {
+      let query = (query + (next.map { ["after=\(Self.encoded($0))"] } ?? [])).joined(separator: "&")
+      let reader = try AnswerReader(ask(.get, "/v1/\(list)\(query.isEmpty ? "" : "?\(query)")"), from: server.host)
+      let page = try reader.list(list, limit: 1000, read)
+      items += page
+      next = try reader.optionalText("next")
+      // A server that always has another page would keep the rider waiting for ever.
+      guard items.count <= Self.mostItems, next == nil || !page.isEmpty else {
+        throw FleetError.malformed("it has too many \(list)", host: server.host)
+      }
+    } while next != nil
+    return items
+  }
+
+  private static let mostItems = 100_000
 
   /// - Returns: nil if the fleet has no such vehicle.
   package func vehicle(_ id: UUID) throws -> FleetVehicle? {

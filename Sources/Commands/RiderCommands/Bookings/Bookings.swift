@@ -72,7 +72,7 @@ extension Booking {
     [
       ("vehicle", title), ("from", dateAndTime(from)), ("to", dateAndTime(to)), ("state", state),
       ("steps", steps.map(\.description).joined(separator: ", ")), ("id", id),
-    ]
+    ] + (parking.map { [("ended", $0.text)] } ?? [])
   }
 
   func print(_ console: Console) throws {
@@ -109,5 +109,12 @@ struct ClosingOptions: ParsableArguments {
     try client.keep(booking)
     if console.isJSON { return try console.result(booking.report()) }
     try console.result("\(printable(booking.title)): \(booking.state)  (\(booking.shortID))")
+    if let parking = booking.parking, parking.metres > 0 { console.note("it ended \(printable(parking.text))") }
+  }
+}
+
+extension Parking {
+  fileprivate var text: String {
+    metres > 0 ? "\(metres) m from the parking zone \(zone)" : "in the parking zone \(zone)"
   }
 }

@@ -2,6 +2,7 @@ import ArgumentParser
 import CommandParts
 import Domain
 import Encoding
+import Geography
 import Rider
 import Terminal
 
@@ -43,11 +44,18 @@ extension BookingEvent {
       {
         text = event.motion("opened", "closed")
         if next.time > event.time { text += ", \(next.time - event.time) s" }
+        text += next.standing
         rest.removeFirst()
       }
       lines.append((event.time, text))
     }
     return lines
+  }
+
+  /// Where the vehicle stood: five decimals are a metre.
+  private var standing: String {
+    guard let place else { return "" }
+    return " (\(JSON.rounded(place.latitude, places: 5).text), \(JSON.rounded(place.longitude, places: 5).text))"
   }
 
   private var name: String { step.map { "\($0) " } ?? "" }
@@ -62,7 +70,7 @@ extension BookingEvent {
     case "began": motion("began to open", "began to close")
     case "ended":
       name + (position == "close" ? "is closed" : position == "open" ? "is open" : "is between open and closed")
-        + reason
+        + reason + standing
     case "stopped": "\(name)stopped"
     case "refused":
       name + (position.map { $0 == "unknown" ? "refused the status" : "refused to \($0)" } ?? "refused") + reason
