@@ -43,7 +43,7 @@ let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "sw
 let stepctl = String(Context.packageDirectory.split(separator: "/").dropLast().last!)
 // This package is called Fleet. SwiftPM takes two of one name, in any case, for one, and plans for ever.
 if stepctl.lowercased() == "fleet" { fatalError("the folder of the repository needs another name than \(stepctl)") }
-/// Places on the earth.
+/// Places and areas on the earth: the modules Geography and GeoJSON.
 let geography = Target.Dependency.product(name: "Geography", package: stepctl)
 /// What the vehicles and the riders' program speak, and what hands out access to them.
 let stepProtocol = Target.Dependency.product(name: "StepProtocol", package: stepctl)
@@ -122,3 +122,11 @@ let package = Package(
     tests("LoginTests", ["Login", "FleetTestSupport", "Web", "Store", stepProtocol, crypto, hummingbird]),
   ]
 )
+
+// Only on request: `make concurrency` prints the table of CONCURRENCY.md.
+if Context.environment["STEPFLEET_CONCURRENCY"] != nil {
+  package.targets.append(
+    .executableTarget(
+      name: "Concurrency", dependencies: ["API", "Booking", "Store", "FleetTestSupport"], path: "Tests/Concurrency",
+      exclude: ["run.sh"], swiftSettings: swiftSettings))
+}

@@ -138,14 +138,15 @@ extension FleetService {
   /// All data about an account, for its export.
   package func export(_ account: String) async throws -> [JSON.Member] {
     let now = clock()
-    let (bookings, access) = try await store.read { transaction in
+    let (bookings, access, events) = try await store.read { transaction in
       (
-        try BookingTable.all(of: account, in: transaction), try AccessTable.records(of: account, in: transaction)
+        try BookingTable.all(of: account, in: transaction), try AccessTable.records(of: account, in: transaction),
+        try EventTable.history(.init(account: account, limit: Self.longestHistory), in: transaction)
       )
     }
     return [
       JSON.Member("bookings", .array(bookings.map { BookingForm($0, at: now).json })),
-      .init("access", .array(access.map(\.json))),
+      .init("access", .array(access.map(\.json))), .init("events", .array(events.map(\.forExport))),
     ]
   }
 }

@@ -2,6 +2,7 @@ package import Booking
 import Crypto
 import Domain
 import Encoding
+import Logging
 import Store
 import Web
 
@@ -118,25 +119,40 @@ extension FleetService {
   func change(_ id: String, of account: String?, _ change: BookingChange) async throws -> FleetBooking {
     let now = clock()
     var longer: (vehicle: String, interval: Interval)?
+    // A booking can be ended without them.
+    let zones = change == .end ? (try? await zones()) ?? [] : []
     do {
       if case .extend(let end, _) = change {
         let found = try await booking(id, of: account)
         longer = (found.vehicle.id, Interval(found.booking.interval.begin, end))
       }
-      let (changed, count) = try await store.write { [longer] transaction -> (FleetBooking, Int) in
+      let (changed, count) = try await store.write { [longer] transaction -> (FleetBooking, Int?) in
         if let longer { try transaction.reserve(longer.vehicle) }
         let old = try Self.booking(id, of: account, in: transaction)
-        guard let new = try old.changed(by: change, isOperator: account == nil, now: now) else { return (old, 0) }
-        guard try BookingTable.update(id, version: old.version, to: new.booking, in: transaction) else {
-          throw FleetRefusal.changed
+        guard let new = try old.changed(by: change, isOperator: account == nil, now: now) else { return (old, nil) }
+        var parking: Parking?
+        if change == .end {
+          let rested = try EventTable.rested(old.vehicle.id, in: transaction)
+          parking = old.parking(zones, rested: rested, now: now)
         }
+        guard try BookingTable.update(id, version: old.version, to: new.booking, parking: parking, in: transaction)
+        else { throw FleetRefusal.changed }
         if let event = new.event { try VehicleTable.note(event, of: old.vehicle.id, id, at: now, in: transaction) }
         let longer = try AccessTable.given(
           for: .booking(id), beyond: new.booking.accessLimit(at: now), in: transaction)
         let count = try TokenTable.withdraw(longer, at: now, in: transaction)
         return (try Self.booking(id, of: account, in: transaction), count)
       }
+      guard let count else { return changed }
       await noteWithdrawn(count)
+      if let parking = changed.parking, parking.metres > 0 {
+        logger.notice(
+          "a booking ended outside the parking zones",
+          metadata: [
+            "booking": "\(id)", "vehicle": "\(changed.vehicle.id)", "nearest": "\(parking.zone)",
+            "metres": "\(parking.metres)",
+          ])
+      }
       return changed
     } catch let error as StoreError {
       // Only a booking that becomes longer can meet another.

@@ -1,4 +1,4 @@
-import Booking
+package import Booking
 import Crypto
 import Encoding
 package import Logging
@@ -21,7 +21,7 @@ package final class FleetService: Sendable {
   let retention: Int64
   /// The usual one, in days.
   package static let retentionDays: Int64 = 365
-  let known: KnownVehicles
+  let known: KnownFleet
   let ledger: LedgerKeeper
   let folders: VehicleKeeper
 
@@ -31,7 +31,7 @@ package final class FleetService: Sendable {
   ) {
     (self.store, self.issuer, self.logger, self.limit, self.clock) = (store, issuer, logger, limit, clock)
     retention = retentionDays * 86_400
-    known = KnownVehicles(store)
+    known = KnownFleet(store, logger: logger)
     ledger = LedgerKeeper(store: store, issuer: issuer, clock: clock)
     folders = VehicleKeeper(store: store, issuer: issuer, logger: logger, clock: clock)
   }
@@ -90,6 +90,7 @@ package final class FleetService: Sendable {
       try AnswerTable.forgetOld(at: now, in: transaction)
       // An account was suspended, and its bookings still exist.
       try BookingTable.cancel(.inactiveAccounts, at: now, in: transaction)
+      try MessageTable.remind(at: now, in: transaction)
     }
     if try await !store.read({ try AccessTable.ofInactiveAccounts(at: now, in: $0) }).isEmpty {
       try await withdraw { try AccessTable.ofInactiveAccounts(at: now, in: $0) }
@@ -98,7 +99,32 @@ package final class FleetService: Sendable {
     try await ledger.agree()
     // It would have thrown if the clock were not right.
     try await store.write { try TokenTable.forget(at: now, in: $0) }
-    try await store.write { [retention] in try EventTable.forget(before: now - retention, in: $0) }
+    try await store.write { [retention] in
+      try EventTable.forget(before: now - retention, in: $0)
+      try BookingTable.forgetPlaces(before: now - retention, in: $0)
+    }
+  }
+
+  /// How many messages a call of `sendMessages` sends: what the mail's program has room for.
+  static let mostMessages = 192
+
+  /// Tells riders what they are to be told.
+  ///
+  /// - Parameter send: hands a message over, and returns at once.
+  package func sendMessages(_ send: (RiderMessage) -> Void) async throws {
+    var left = Self.mostMessages
+    while left > 0 {
+      let (count, messages) = try await store.write { [left] in try MessageTable.take(upTo: min(64, left), in: $0) }
+      for message in messages { send(message) }
+      if count == 0 { return }
+      left -= count
+    }
+  }
+
+  /// An account was suspended: its rider is to be told.
+  package func noteSuspension(of account: String) async throws {
+    let now = clock()
+    try await store.write { try MessageTable.add(.suspended, to: account, about: nil, at: now, in: $0) }
   }
 
   /// Revokes what was left.

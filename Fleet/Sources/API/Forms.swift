@@ -16,6 +16,8 @@ struct BookingForm: Sendable, Equatable {
   let state: BookingState
   let steps: [StepID]
   let version: Int64
+  /// Where it ended.
+  let parking: Parking?
 
   init(_ booking: FleetBooking, at now: Int64) {
     id = booking.id
@@ -25,6 +27,7 @@ struct BookingForm: Sendable, Equatable {
     state = booking.booking.state(at: now)
     steps = booking.steps
     version = booking.version
+    parking = booking.parking
   }
 
   /// Reads a form that `json` has written.
@@ -38,6 +41,8 @@ struct BookingForm: Sendable, Equatable {
     else { throw Damaged() }
     (self.id, self.vehicle, self.name, self.interval) = (id, vehicle, name, Interval(begin, end))
     (self.state, self.version) = (state, version)
+    // It is written when a booking is made.
+    parking = nil
     self.steps = steps.compactMap { $0.string.flatMap { StepID($0) } }
   }
 
@@ -46,11 +51,13 @@ struct BookingForm: Sendable, Equatable {
   var etag: EntityTag { EntityTag(version: version) }
 
   var json: JSON {
-    [
-      "id": .string(id), "vehicle": .string(vehicle), "name": .string(name), "from": .string(interval.from),
-      "to": .string(interval.to), "state": .string(state.rawValue),
-      "steps": .array(steps.map { .string($0.description) }), "etag": .string(etag.text),
-    ]
+    .object(
+      [
+        .init("id", .string(id)), .init("vehicle", .string(vehicle)), .init("name", .string(name)),
+        .init("from", .string(interval.from)), .init("to", .string(interval.to)),
+        .init("state", .string(state.rawValue)),
+        .init("steps", .array(steps.map { .string($0.description) })), .init("etag", .string(etag.text)),
+      ] + (parking.map { [.init("parking", $0.json)] } ?? []))
   }
 }
 
@@ -59,6 +66,8 @@ struct VehicleForm: Sendable {
   let vehicle: FleetVehicle
   let bookings: [Booking]
   let now: Int64
+  /// Whether whoever asks may know the vehicle's place.
+  var showsPlace = true
 
   /// For a rider who asks for one vehicle.
   var members: [JSON.Member] {
@@ -66,7 +75,7 @@ struct VehicleForm: Sendable {
       .init("id", .string(vehicle.id)), .init("name", .string(vehicle.name)),
       .init("state", .string(vehicle.state(bookings, at: now).rawValue)), .init("steps", vehicle.steps.json),
     ]
-    if let place = vehicle.place {
+    if showsPlace, let place = vehicle.place {
       let (latitude, longitude) = (place.position.latitude, place.position.longitude)
       members += [
         .init("place", ["latitude": .number(latitude), "longitude": .number(longitude)]),

@@ -14,7 +14,7 @@ extension FleetService {
   /// The vehicles by name, and what each of them has told of its present.
   func status() async throws -> [JSON] {
     let now = clock()
-    let (untold, all) = (try await untold(), try await vehicles())
+    let (untold, all, zones) = (try await untold(), try await vehicles(), try await zones())
     let riders = try await openBookings().filter { booking, _ in
       booking.booking.interval.begin <= now && now < booking.booking.interval.end
     }
@@ -39,6 +39,7 @@ extension FleetService {
         "email": having[vehicle.id]?.email.map(JSON.string) ?? .null, "heard": time(told.heard),
         "refusal": told.refusal.map(JSON.string) ?? .null, "refused": time(told.refused),
         "notice": notices[vehicle.id].map { .string($0.rawValue) } ?? .null, "untold_since": time(untold[vehicle.id]),
+        "parking": vehicle.place.flatMap { Parking($0, zones) }?.json ?? .null,
       ]
     }
   }

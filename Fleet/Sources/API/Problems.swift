@@ -12,13 +12,13 @@ extension Problem {
     var headers = HTTPFields()
     let status: HTTPResponse.Status
     switch refusal {
-    case .badName, .sameSteps, .badApplication: status = .badRequest
+    case .badName, .sameSteps, .badApplication, .badZoneName: status = .badRequest
     case .suspended:
       status = .unauthorized
       headers[.wwwAuthenticate] = #"DPoP algs="EdDSA Ed25519""#
     case .badCode: status = .forbidden
-    case .noSuchBooking, .noSuchVehicle: status = .notFound
-    case .severalBookings: status = .conflict
+    case .noSuchBooking, .noSuchVehicle, .noSuchZone: status = .notFound
+    case .severalBookings, .severalBegun, .notBegunYet, .zoneTaken, .severalZones, .tooManyZones: status = .conflict
     case .over, .active, .notBegun, .tooManyBookings, .outOfService, .nameTaken, .vehicleTaken, .topicTaken, .otherName,
       .deviceRevoked, .changedMeanwhile:
       status = .conflict
@@ -29,7 +29,8 @@ extension Problem {
       status = .conflict
       members = [.init("from", .string(Timestamp.text(from)))]
     case .changed: status = .preconditionFailed
-    case .backwards, .past, .tooShort, .tooLong, .tooFar, .keyReused, .noSuchStep, .otherDevice, .badRequest:
+    case .backwards, .past, .tooShort, .tooLong, .tooFar, .keyReused, .noSuchStep, .otherDevice, .badRequest,
+      .badArea:
       status = .unprocessableContent
     }
     self.init(status, refusal.code, refusal.description, members: members, headers: headers)

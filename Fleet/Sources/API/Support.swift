@@ -5,20 +5,26 @@ import Web
 
 /// What an operator has to know to help a rider who cannot open a step.
 extension FleetService {
-  /// - Parameter who: an account's address or id, or what `bookingMeant` takes.
+  /// - Parameters:
+  ///   - who: an account's address or id, or what `bookingMeant` takes.
+  ///   - reissues: whether the access of the booking is made new: of the one that is meant, or else of the only one
+  ///     that has begun.
   /// - Returns: the account, its bookings that are not over, its last refusals, what their vehicles have told; and, for
   ///   people, what may be wrong, the most probable first.
-  func support(_ who: String) async throws -> JSON {
+  func support(_ who: String, reissues: Bool = false) async throws -> JSON {
     let now = clock()
     var account = try await store.read { try Self.account(who.lowercased(), in: $0) }
+    var meant: String?
     if account == nil {
       let id = try await bookingMeant(by: who)
       guard let booking = try await store.read({ try BookingTable.find(id, in: $0) }) else {
         throw FleetRefusal.noSuchBooking
       }
+      meant = id
       account = try await store.read { try Self.account(booking.account, in: $0) }
     }
     guard let account else { throw FleetRefusal.noSuchBooking }
+    let reissued = reissues ? try await reissue(of: account.id, booking: meant) : nil
     let (bookings, events, present, notices) = try await store.read { transaction in
       (
         try BookingTable.newest(of: account.id, in: transaction).filter { $0.booking.state(at: now).isOpen },
@@ -61,8 +67,49 @@ extension FleetService {
     return [
       "account": .string(account.id), "email": account.email.map(JSON.string) ?? .null, "state": .string(account.state),
       "bookings": .array(bookings.map { BookingForm($0, at: now).json }), "refusals": .array(refusals),
-      "findings": .array(wrong.map(JSON.string)),
+      "findings": .array(wrong.map(JSON.string)), "reissued": reissued.map(JSON.string) ?? .null,
     ]
+  }
+
+  /// Withdraws a booking's access, so that its rider's program fetches it anew, and lets its vehicle have its notice
+  /// again.
+  ///
+  /// - Parameter meant: the booking's id; nil for the account's only one that has begun.
+  /// - Returns: the booking's id.
+  private func reissue(of account: String, booking meant: String?) async throws -> String {
+    let now = clock()
+    let (booking, count) = try await store.write { transaction -> (String, Int) in
+      try transaction.reserve(account)
+      try transaction.reserve(AccessTable.lock)
+      let begun = try BookingTable.newest(of: account, in: transaction).filter { booking in
+        let isBegun = booking.booking.state(at: now).isOpen && booking.booking.interval.begin <= now
+        return isBegun && (meant.map { $0 == booking.id } ?? true)
+      }
+      guard let booking = begun.first else { throw FleetRefusal.notBegunYet }
+      guard begun.count == 1 else { throw FleetRefusal.severalBegun(begun.count) }
+      guard booking.vehicle.service == .inService else { throw FleetRefusal.outOfService }
+      // What is withdrawn must come again: whoever has had too much access would get none.
+      let vehicle = booking.vehicle.id
+      let tokens = try AccessTable.given(for: .booking(booking.id), beyond: now, in: transaction)
+      let known = try AccessTable.ends(of: account, at: vehicle, after: now, in: transaction)
+      guard try AccountTable.isActive(account, in: transaction) else { throw FleetRefusal.suspended }
+      var devices: [String] = []
+      for device in Set(try AccessTable.devices(of: booking.id, after: now, in: transaction)).sorted()
+      where try !AccessTable.isRevoked(device, at: now, in: transaction) { devices.append(device) }
+      // The first devices to come must leave room for the last one.
+      let others = Array(repeating: Int64.max, count: max(0, devices.count - 1))
+      for device in devices {
+        let ends = try TokenTable.ends(at: vehicle, of: device, after: now, in: transaction)
+        try AccessRules.checkRequest(
+          isActive: true, isRevoked: false,
+          ends: .init(account: known + others, device: ends.device, vehicle: ends.vehicle + others))
+      }
+      let count = try TokenTable.withdraw(tokens, at: now, in: transaction)
+      try NoticeTable.wantAgain(vehicle, at: now, in: transaction)
+      return (booking.id, count)
+    }
+    await noteWithdrawn(count)
+    return booking
   }
 
   private static func account(

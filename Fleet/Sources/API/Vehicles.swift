@@ -9,6 +9,12 @@ extension FleetService {
   /// Since when vehicles wait for a notice, by their ids: Unix time.
   package func untold() async throws -> [String: Int64] { try await store.read { try NoticeTable.waiting(in: $0) } }
 
+  /// The accounts whose vehicles are in use, by the vehicles' ids. Where a rider stops is nobody else's business.
+  func riders() async throws -> [String: String] {
+    let now = clock()
+    return try await store.read { try BookingTable.riders(at: now, in: $0) }
+  }
+
   /// - Returns: the vehicles by name, with their bookings; without removed vehicles.
   package func vehicles() async throws -> [(vehicle: FleetVehicle, bookings: [Booking])] {
     let now = clock()
@@ -49,7 +55,7 @@ extension FleetService {
         guard try VehicleTable.update(vehicle.id, by: change, in: transaction) else { throw FleetRefusal.noSuchVehicle }
         if service == .removed { try BookingTable.cancel(.vehicle(vehicle.id), at: now, in: transaction) }
         try VehicleTable.note(change.event, of: vehicle.id, at: now, in: transaction)
-        try KnownVehicles.announceChange(in: transaction)
+        try KnownFleet.announceChange(in: transaction)
         if change.withdrawsAccess {
           let given = try AccessTable.given(for: .vehicle(vehicle.id), beyond: now, in: transaction)
           withdrawn = try TokenTable.withdraw(given, at: now, in: transaction)
@@ -75,10 +81,9 @@ extension FleetService {
   package func setPlace(_ position: Coordinate?, of name: String) async throws {
     let now = clock()
     let vehicle = try await named(name).vehicle
-    let place = position.map { FleetVehicle.Place(position: $0, since: now) }
     try await store.write { transaction in
-      try VehicleTable.place(vehicle.id, at: place, in: transaction)
-      try KnownVehicles.announceChange(in: transaction)
+      try VehicleTable.place(vehicle.id, at: position, since: now, in: transaction)
+      try KnownFleet.announceChange(in: transaction)
     }
     known.forget()
   }
@@ -132,7 +137,7 @@ extension FleetService {
           try VehicleTable.record(of: id, in: transaction) != record
         else { return false }
         try VehicleTable.complete(record, in: transaction)
-        try KnownVehicles.announceChange(in: transaction)
+        try KnownFleet.announceChange(in: transaction)
         return true
       }
       if isKnown { known.forget() }
@@ -159,7 +164,7 @@ extension FleetService {
         try VehicleTable.note(.providerDropOff, of: record.vehicle.uuid.description, at: now, in: transaction)
         // Its first notice has the key to which it encrypts what it reports.
         try NoticeTable.want([record.vehicle.uuid.description], at: now, in: transaction)
-        try KnownVehicles.announceChange(in: transaction)
+        try KnownFleet.announceChange(in: transaction)
       }
       known.forget()
     } catch StoreError.constraint {

@@ -11,13 +11,15 @@ package struct FleetBooking: Sendable, Equatable {
   /// Grows with each change.
   package let version: Int64
   package let booking: Booking
+  /// Where the vehicle stood when the rider ended the booking; nil if that is unknown.
+  package let parking: Parking?
 
   package init(
     id: String, vehicle: FleetVehicle, account: String, subject: String, steps: [StepID], version: Int64 = 1,
-    booking: Booking
+    booking: Booking, parking: Parking? = nil
   ) {
     (self.id, self.vehicle, self.account, self.subject) = (id, vehicle, account, subject)
-    (self.steps, self.version, self.booking) = (steps, version, booking)
+    (self.steps, self.version, self.booking, self.parking) = (steps, version, booking, parking)
   }
 
   /// Another rider's booking looks like a missing one.
@@ -122,5 +124,23 @@ extension FleetBooking {
       event = .tripEnd
     }
     return new == booking ? nil : Changed(booking: new, event: event)
+  }
+
+  /// How old a place may be that says where a booking ends, seconds.
+  package static let oldestPlace: Int64 = 900
+
+  /// Where the vehicle stands when the rider ends the booking; nil if that is unknown.
+  ///
+  /// A place says nothing if it is from before the booking, or older than a quarter of an hour, or if a step has come to
+  /// rest since, and the vehicle did not tell a place with that. A vehicle that is driven for less than that, without a
+  /// motion of a step, is taken to be where it was.
+  ///
+  /// - Parameter rested: since when a place tells where a step of the vehicle came to rest last, Unix time; nil if none
+  ///   did.
+  package func parking(_ zones: [FleetZone], rested: Int64?, now: Int64) -> Parking? {
+    guard let place = vehicle.place, place.since >= booking.interval.begin, place.since >= now - Self.oldestPlace,
+      place.since >= rested ?? 0
+    else { return nil }
+    return Parking(place, zones)
   }
 }

@@ -12,6 +12,10 @@ package enum FleetRefusal: Error, Equatable, CustomStringConvertible {
   case noSuchBooking
   /// More than one booking's id begins so.
   case severalBookings(String)
+  /// The rider has no booking that has begun.
+  case notBegunYet
+  /// The rider has that many bookings that have begun.
+  case severalBegun(Int)
   /// The booking has ended, or was cancelled.
   case over
   /// The booking is in use: it can be ended, but not cancelled.
@@ -43,6 +47,17 @@ package enum FleetRefusal: Error, Equatable, CustomStringConvertible {
   /// The operator does not take the certificate request of a vehicle that joins.
   case badApplication(String)
 
+  // A zone.
+  case noSuchZone
+  /// More than one zone is meant by that name.
+  case severalZones(String)
+  /// There are already so many.
+  case tooManyZones(Int64)
+  case badZoneName
+  case zoneTaken
+  /// Why it is no area.
+  case badArea(String)
+
   // Access.
   case suspended
   case deviceRevoked
@@ -65,9 +80,11 @@ package enum FleetRefusal: Error, Equatable, CustomStringConvertible {
     case .tooShort: "too_short"
     case .tooLong: "too_long"
     case .tooFar: "too_far"
-    case .taken, .nameTaken, .vehicleTaken, .topicTaken: "taken"
-    case .noSuchBooking, .noSuchVehicle: "not_found"
-    case .severalBookings: "ambiguous"
+    case .taken, .nameTaken, .vehicleTaken, .topicTaken, .zoneTaken: "taken"
+    case .noSuchBooking, .noSuchVehicle, .noSuchZone: "not_found"
+    case .severalBookings, .severalBegun, .severalZones: "ambiguous"
+    case .tooManyZones: "too_many_zones"
+    case .notBegunYet: "not_begun"
     case .over: "over"
     case .active: "active"
     case .notBegun: "not_begun"
@@ -76,7 +93,8 @@ package enum FleetRefusal: Error, Equatable, CustomStringConvertible {
     case .keyReused: "key_reused"
     case .outOfService: "unavailable"
     case .noSuchStep: "no_such_step"
-    case .badName, .sameSteps, .badApplication: "malformed"
+    case .badName, .sameSteps, .badApplication, .badZoneName: "malformed"
+    case .badArea: "bad_area"
     case .badCode: "bad_code"
     case .otherName: "other_name"
     case .suspended: "unauthorized"
@@ -98,6 +116,8 @@ package enum FleetRefusal: Error, Equatable, CustomStringConvertible {
     case .taken: "another booking has that time"
     case .noSuchBooking: "no such booking"
     case .severalBookings(let begin): "more than one booking begins with \(begin)"
+    case .notBegunYet: "no booking has begun that is not over"
+    case .severalBegun(let count): "\(count) bookings have begun: name one by its id"
     case .over: "the booking is over"
     case .active: "the booking is in use: end it instead"
     case .notBegun: "the booking is not in use: cancel it instead"
@@ -115,6 +135,12 @@ package enum FleetRefusal: Error, Equatable, CustomStringConvertible {
     case .otherName(let name): "the code is for the vehicle \"\(name)\""
     case .sameSteps: "steps: two have the same id, side or major"
     case .badApplication(let reason), .badRequest(let reason): reason
+    case .noSuchZone: "no such zone"
+    case .severalZones(let name): "more than one zone is meant by \(name)"
+    case .tooManyZones(let most): "there are \(most) zones, and there cannot be more"
+    case .badZoneName: "a zone's name is \(Vehicle.nameRule)"
+    case .zoneTaken: "there is a zone of that name"
+    case .badArea(let reason): "the area: \(reason)"
     case .suspended: "the account is suspended"
     case .deviceRevoked: "the operator has taken back this device's access; it needs a new device key"
     case .otherDevice: "the request is of another device than the one that asks"

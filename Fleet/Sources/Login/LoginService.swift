@@ -33,6 +33,8 @@ package struct LoginSettings: Sendable {
 package struct AccountHooks: Sendable {
   /// Ends an account's bookings and access. Returns how many of its tokens vehicles must refuse.
   package var revoke: @Sendable (_ account: String) async throws -> Int = { _ in 0 }
+  /// Lets the rider of an account that was suspended be told.
+  package var noteSuspension: @Sendable (_ account: String) async throws -> Void = { _ in }
   /// Other data about an account: members of the export.
   package var export: @Sendable (_ account: String) async throws -> [JSON.Member] = { _ in [] }
 
@@ -619,7 +621,10 @@ package final class LoginService: Sendable {
 
   func setSuspended(_ isSuspended: Bool, _ id: String) async throws {
     try await store.setState(suspended: isSuspended, of: id)
-    if isSuspended { _ = try await hooks.revoke(id) }
+    if isSuspended {
+      _ = try await hooks.revoke(id)
+      try await hooks.noteSuspension(id)
+    }
     logger.info(isSuspended ? "an account was suspended" : "an account was resumed", metadata: ["account": "\(id)"])
   }
 

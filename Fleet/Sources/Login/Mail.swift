@@ -31,6 +31,10 @@ package struct Mail: Sendable, Equatable {
   package let to: EmailAddress
   package let subject: String
   package let text: String
+
+  package init(to: EmailAddress, subject: String, text: String) {
+    (self.to, self.subject, self.text) = (to, subject, text)
+  }
 }
 
 /// Sends mail.
@@ -43,72 +47,20 @@ package protocol Mailer: Sendable {
 ///
 /// The recipient is in the message, because other users of the machine can see arguments.
 package final class Sendmail: Mailer {
-  private let program: String
+  private let program: ProgramQueue
   private let from: EmailAddress
-  private let logger: Logger
-  private let queue = DispatchQueue(label: "mail")
-  private let waiting = Mutex(0)
-
-  private static let places = 256
-  /// Time limit for sendmail, seconds.
-  private static let patience = 30
 
   /// - Parameter program: the path of sendmail.
   package init(program: String, from: EmailAddress, logger: Logger) {
-    (self.program, self.from, self.logger) = (program, from, logger)
+    // -i: a line with a single full stop does not end the message.
+    self.program = ProgramQueue(program, ["-t", "-i"], logger: logger)
+    self.from = from
   }
 
-  package func send(_ mail: Mail) {
-    let isTaken = waiting.withLock { waiting in
-      guard waiting < Self.places else { return false }
-      waiting += 1
-      return true
-    }
-    guard isTaken else {
-      logger.error("too much mail is waiting for sendmail; a message was dropped")
-      return
-    }
-    queue.async { [self] in
-      defer { waiting.withLock { $0 -= 1 } }
-      if let problem = deliver(mail) {
-        // Logs nothing of the message: its subject may contain a code.
-        logger.error(
-          "sendmail has not taken a message", metadata: ["program": "\(program)", "problem": "\(problem)"])
-      }
-    }
-  }
+  package func send(_ mail: Mail) { program.send(Self.message(mail, from: from)) }
 
   /// Waits until all messages were handed over.
-  package func finish() async {
-    await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
-  }
-
-  /// - Returns: the error; nil on success.
-  private func deliver(_ mail: Mail) -> String? {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: program)
-    // -i: a line with a single full stop does not end the message.
-    process.arguments = ["-t", "-i"]
-    let pipe = Pipe()
-    process.standardInput = pipe
-    process.standardOutput = FileHandle.nullDevice
-    process.standardError = FileHandle.nullDevice
-    let ended = DispatchSemaphore(value: 0)
-    process.terminationHandler = { _ in ended.signal() }
-    do {
-      try process.run()
-      try pipe.fileHandleForWriting.write(contentsOf: Data(Self.message(mail, from: from).utf8))
-      try pipe.fileHandleForWriting.close()
-    } catch {
-      if process.isRunning { process.terminate() }
-      return "\(error)"
-    }
-    guard ended.wait(timeout: .now() + .seconds(Self.patience)) == .success else {
-      process.terminate()
-      return "it took longer than \(Self.patience) s"
-    }
-    return process.terminationStatus == 0 ? nil : "it ended with status \(process.terminationStatus)"
-  }
+  package func finish() async { await program.finish() }
 
   /// The message in the form for `sendmail -t`. The header contains only our own text and an address.
   static func message(_ mail: Mail, from: EmailAddress) -> String {
@@ -124,5 +76,75 @@ package final class Sendmail: Mailer {
     \(mail.text)
 
     """
+  }
+}
+
+/// Runs a program for each message, one after the other, with the message as its input.
+package final class ProgramQueue: Sendable {
+  private let program: String
+  private let arguments: [String]
+  private let logger: Logger
+  private let queue = DispatchQueue(label: "program")
+  private let waiting = Mutex(0)
+
+  private static let places = 256
+  /// Time limit for the program, seconds.
+  private static let patience = 30
+
+  /// - Parameter program: its path.
+  package init(_ program: String, _ arguments: [String] = [], logger: Logger) {
+    (self.program, self.arguments, self.logger) = (program, arguments, logger)
+  }
+
+  /// Hands over a message and returns at once. Failures are logged.
+  package func send(_ message: String) {
+    let isTaken = waiting.withLock { waiting in
+      guard waiting < Self.places else { return false }
+      waiting += 1
+      return true
+    }
+    guard isTaken else {
+      logger.error("too many messages wait for a program; one was dropped", metadata: ["program": "\(program)"])
+      return
+    }
+    queue.async { [self] in
+      defer { waiting.withLock { $0 -= 1 } }
+      if let problem = deliver(message) {
+        // Logs nothing of the message: it may contain a code.
+        logger.error(
+          "a program has not taken a message", metadata: ["program": "\(program)", "problem": "\(problem)"])
+      }
+    }
+  }
+
+  /// Waits until all messages were handed over.
+  package func finish() async {
+    await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
+  }
+
+  /// - Returns: the error; nil on success.
+  private func deliver(_ message: String) -> String? {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: program)
+    process.arguments = arguments
+    let pipe = Pipe()
+    process.standardInput = pipe
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    let ended = DispatchSemaphore(value: 0)
+    process.terminationHandler = { _ in ended.signal() }
+    do {
+      try process.run()
+      try pipe.fileHandleForWriting.write(contentsOf: Data(message.utf8))
+      try pipe.fileHandleForWriting.close()
+    } catch {
+      if process.isRunning { process.terminate() }
+      return "\(error)"
+    }
+    guard ended.wait(timeout: .now() + .seconds(Self.patience)) == .success else {
+      process.terminate()
+      return "it took longer than \(Self.patience) s"
+    }
+    return process.terminationStatus == 0 ? nil : "it ended with status \(process.terminationStatus)"
   }
 }

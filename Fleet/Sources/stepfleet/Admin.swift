@@ -95,6 +95,20 @@ func escaped(_ text: String) -> String {
   text.addingPercentEncoding(withAllowedCharacters: .alphanumerics.union(.init(charactersIn: "-._~"))) ?? text
 }
 
+/// Prints rows as a spreadsheet reads them (RFC 4180), with the names of the columns first.
+func printCSV(_ rows: [JSON], _ columns: [String]) {
+  func cell(_ value: JSON?) -> String {
+    guard var text = value?.string else { return value == .null ? "" : value?.text ?? "" }
+    // A spreadsheet would take a text that begins so for a formula, and a rider chooses an address.
+    if let first = text.unicodeScalars.first, "=+-@\t\r".unicodeScalars.contains(first) { text = "'" + text }
+    guard text.utf8.contains(where: { [0x22, 0x2C, 0x0A, 0x0D].contains($0) }) else { return text }
+    return "\"\(text.replacing("\"", with: "\"\""))\""
+  }
+  for line in [columns] + rows.map({ row in columns.map { cell(row[$0]) } }) {
+    print(line.joined(separator: ","), terminator: "\r\n")
+  }
+}
+
 /// Prints rows one below the other, with the texts of these members.
 ///
 /// - Parameter shown: how people read a member of that name and text.
@@ -104,7 +118,7 @@ func printTable(_ rows: [JSON], _ columns: [String], shown: (String, String) -> 
     + rows.map { row in
       columns.map { name in
         switch row[name] {
-        case .string(let text)?: shown(name, text)
+        case .string(let text)?: printable(shown(name, text))
         case .integer(let number)?: "\(number)"
         case .null?: "-"
         case .array(let items)?: items.map { $0.string ?? $0["id"]?.string ?? $0.text }.joined(separator: ",")

@@ -180,6 +180,9 @@ struct Check: AsyncParsableCommand {
       let reason = String(cString: strerror(errno))
       defects.append("\(settings.sendmail) cannot be run, so nobody gets a code by mail: \(reason)")
     }
+    if let hook = settings.hook, access(hook, X_OK) != 0 {
+      defects.append("\(hook) cannot be run: \(String(cString: strerror(errno)))")
+    }
     for defect in defects { print(defect) }
     guard defects.isEmpty else { throw ServerError.defects(defects.count) }
     print("\(folder.path): nothing is wrong")

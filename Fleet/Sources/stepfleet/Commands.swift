@@ -68,13 +68,13 @@ struct VehicleGroup: AsyncParsableCommand {
 
     func validate() throws {
       guard place.count == (none ? 0 : 1) else { throw ValidationError("give one of a place and --none") }
-      if let text = place.first, Self.position(text) == nil {
+      if let text = place.first, Coordinate(typed: text) == nil {
         throw ValidationError("\(text): a place is LATITUDE,LONGITUDE in degrees, as 48.7758,9.1829")
       }
     }
 
     func run() throws {
-      let position = place.first.flatMap(Self.position)
+      let position = place.first.flatMap { Coordinate(typed: $0) }
       let answer = try server.ask(
         "POST", "/vehicle/place",
         [
@@ -82,12 +82,6 @@ struct VehicleGroup: AsyncParsableCommand {
           "place": position.map { ["latitude": .number($0.latitude), "longitude": .number($0.longitude)] } ?? .null,
         ])
       print("\(answer["name"]?.string ?? vehicle): \(place.first ?? "no place")")
-    }
-
-    private static func position(_ text: String) -> Coordinate? {
-      let parts = text.split(separator: ",", omittingEmptySubsequences: false)
-      guard parts.count == 2, let latitude = Double(parts[0]), let longitude = Double(parts[1]) else { return nil }
-      return Coordinate(latitude: latitude, longitude: longitude)
     }
   }
 

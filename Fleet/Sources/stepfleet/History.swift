@@ -18,12 +18,31 @@ struct Status: ParsableCommand {
       }
       let booking = vehicle["booking"]?.string.map { String($0.prefix(8)) }
       return .object(
-        (vehicle.object ?? []).filter { !["steps", "booking", "notice"].contains($0.name) } + [
+        (vehicle.object ?? []).filter { !["steps", "booking", "notice", "heard"].contains($0.name) } + [
           .init("notice", .string(Self.shown(vehicle["notice"]?.string))),
           .init("steps", .string(steps.joined(separator: ", "))), .init("booking", booking.map(JSON.string) ?? .null),
+          .init("heard", .string(Self.age(vehicle["heard"]?.string))),
+          .init("stands", .string(Self.stands(vehicle["parking"]))),
         ])
     }
-    printTable(rows, ["name", "state", "steps", "booking", "heard", "notice", "refusal"])
+    printTable(rows, ["name", "state", "steps", "booking", "heard", "notice", "refusal", "stands"])
+  }
+
+  /// How long ago that was, by the clock of this computer: the server's.
+  private static func age(_ time: String?) -> String {
+    guard let time = time.flatMap(Timestamp.read) else { return "-" }
+    return switch max(0, Int64(Date().timeIntervalSince1970) - time) {
+    case let seconds where seconds < 120: "\(seconds) s"
+    case let seconds where seconds < 7200: "\(seconds / 60) min"
+    case let seconds where seconds < 172_800: "\(seconds / 3600) h"
+    case let seconds: "\(seconds / 86_400) d"
+    }
+  }
+
+  /// Where a vehicle stands, by the nearest parking zone, and how old that is.
+  private static func stands(_ parking: JSON?) -> String {
+    guard let zone = parking?["zone"]?.string, let metres = parking?["metres"]?.integer else { return "-" }
+    return (metres == 0 ? zone : "\(metres) m from \(zone)") + ", \(age(parking?["placed_at"]?.string)) ago"
   }
 
   private static func shown(_ notice: String?) -> String {
@@ -41,13 +60,14 @@ struct Support: ParsableCommand {
     abstract: "Says why somebody cannot open a step, as far as the server knows.",
     usage: "stepfleet support [<options>] <who>")
   @OptionGroup var server: ServerOption
+  @Flag(help: "Take the booking's access back, so that the rider's program fetches it anew.") var reissue = false
   @Flag(help: "Print JSON.") var json = false
   @Argument(
     help: "An account's address, a booking's id or how that begins, or what a vehicle's log has: b-…, or a token's id.")
   var who: String
 
   func run() throws {
-    let answer = try server.ask("POST", "/support", ["who": .string(who)])
+    let answer = try server.ask("POST", "/support", ["who": .string(who), "reissue": .bool(reissue)])
     if json { return print(answer.text) }
     func text(_ json: JSON, _ name: String) -> String { json[name]?.string ?? "-" }
     print("\(text(answer, "email")): \(text(answer, "state"))")
@@ -58,6 +78,41 @@ struct Support: ParsableCommand {
     }
     for refusal in answer["refusals"]?.array ?? [] { print(History.line(refusal)) }
     for finding in answer["findings"]?.array ?? [] { print("- \(finding.string ?? "")") }
+    if let booking = answer["reissued"]?.string {
+      print("the access of \(booking.prefix(8)) is made new: the rider types `stepctl open` again")
+    }
+  }
+}
+
+struct Statistics: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Shows how vehicles were used, by month (UTC): bookings, hours, openings, refusals by cause.")
+  @OptionGroup var server: ServerOption
+  @Option(help: ArgumentHelp("From that month on, as 2026-01; else the last twelve.", valueName: "month"))
+  var since: String?
+  @Flag(help: "Print JSON, an object for each month and vehicle.") var json = false
+  @Flag(help: "Print CSV (RFC 4180).") var csv = false
+
+  func validate() throws {
+    guard !(json && csv) else { throw ValidationError("give one of --json and --csv") }
+  }
+
+  func run() throws {
+    let time = since.map { JSON.string("\($0)-01T00:00:00Z") }
+    let months = try server.ask("POST", "/statistics", ["since": time ?? .null])["months"]?.array ?? []
+    if json {
+      for month in months { print(month.text) }
+      return
+    }
+    let rows = months.map { month -> JSON in
+      let refusals = (month["refusals"]?.object ?? []).map { "\($0.name) \($0.value.text)" }
+      return .object(
+        (month.object ?? []).filter { $0.name != "refusals" } + [
+          .init("refusals", .string(refusals.joined(separator: ", ")))
+        ])
+    }
+    let columns = ["month", "vehicle", "bookings", "hours", "openings", "refusals"]
+    csv ? printCSV(rows, columns) : printTable(rows, columns)
   }
 }
 
@@ -76,6 +131,11 @@ struct History: ParsableCommand {
   @Option(help: ArgumentHelp("Heard since then, as 2026-11-30T22:00:00Z.", valueName: "time")) var since: String?
   @Option(help: "The newest so many.") var lines = 100
   @Flag(help: "Print JSON, an object for each event.") var json = false
+  @Flag(help: "Print CSV (RFC 4180).") var csv = false
+
+  func validate() throws {
+    guard !(json && csv) else { throw ValidationError("give one of --json and --csv") }
+  }
 
   func run() throws {
     var query: [JSON.Member] = [.init("limit", .integer(Int64(lines)))]
@@ -83,7 +143,18 @@ struct History: ParsableCommand {
       if let text { query.append(.init(name, .string(text))) }
     }
     let events = try server.ask("POST", "/history", .object(query))["events"]?.array ?? []
+    if csv { return printCSV(events.map(Self.flat), Self.columns) }
     for event in events { print(json ? event.text : Self.line(event)) }
+  }
+
+  private static let columns = [
+    "time", "heard", "vehicle", "id", "seq", "kind", "step", "position", "code", "cause", "method", "zone", "untold",
+    "token", "booking", "email", "finding", "latitude", "longitude", "error_m",
+  ]
+
+  /// With the place's degrees as members of the event.
+  private static func flat(_ event: JSON) -> JSON {
+    .object((event.object ?? []).filter { $0.name != "place" } + (event["place"]?.object ?? []))
   }
 
   /// `2026-11-30T22:04:05Z  Van: left: open for 0f3a12bc anna@example.org (beacon, near)`
@@ -99,7 +170,7 @@ struct History: ParsableCommand {
       case "started": "the controller has started"
       case "began" where text("token") == nil: "\(position), by the controller itself\(cause)"
       case "began": "\(position) for \(rider)\(proof.isEmpty ? "" : " (\(proof))")"
-      case "ended": "is \(rest(position))\(text("code").map { "; fault: \($0)" } ?? "")"
+      case "ended": "is \(rest(position))\(text("code").map { "; fault: \($0)" } ?? "")\(standing(event["place"]))"
       case "stopped": "stopped by \(rider)"
       case "refused":
         "refused \(rider): \(position == "unknown" ? "the status" : position): \(code)\(cause)"
@@ -110,6 +181,11 @@ struct History: ParsableCommand {
     let step = text("step").map { "\($0): " } ?? ""
     let finding = text("finding").map { " [\($0)]" } ?? ""
     return "\(text("time") ?? "")  \(text("vehicle") ?? text("id") ?? "?"): \(step)\(what)\(finding)"
+  }
+
+  private static func standing(_ place: JSON?) -> String {
+    guard let latitude = place?["latitude"]?.text, let longitude = place?["longitude"]?.text else { return "" }
+    return " (\(latitude), \(longitude))"
   }
 
   static func rest(_ position: String) -> String {

@@ -94,6 +94,8 @@ struct Serve: AsyncParsableCommand {
       store: store, issuer: issuer, isAlone: settings.database == nil, logger: logger, clock: clock)
     let listener = EventListener(store: store, issuer: issuer, logger: logger, clock: clock)
     let mailer = Sendmail(program: settings.sendmail, from: EmailAddress(settings.mailFrom)!, logger: logger)
+    let hook = settings.hook.map { ProgramQueue($0, logger: logger) }
+    let messages = Messages(mailer: mailer, hook: hook, host: settings.host)
     let login = LoginService(
       settings: LoginSettings(
         origin: settings.origin, terms: try folder.terms(), burst: settings.burst,
@@ -131,7 +133,8 @@ struct Serve: AsyncParsableCommand {
       },
       configuration: .init(address: .hostname(address, port: port), serverName: nil),
       services: [
-        Housekeeping(service: service, login: login, logger: logger), Following(service: service),
+        Housekeeping(service: service, login: login, messages: messages, logger: logger),
+        Following(service: service),
         Publishing(service: service, publisher: publisher, isReady: isReady), Listening(listener: listener),
       ],
       onServerRunning: onServerRunning, logger: logger)
@@ -159,6 +162,7 @@ struct Serve: AsyncParsableCommand {
     try await group.run()
     await login.finish()
     await mailer.finish()
+    await hook?.finish()
     await store.close()
     unlink(socket)
     logger.notice("stopped")
@@ -307,6 +311,7 @@ extension FleetService {
   fileprivate var hooks: AccountHooks {
     var hooks = AccountHooks()
     hooks.revoke = { [self] in try await revoke(.account($0)) }
+    hooks.noteSuspension = { [self] in try await noteSuspension(of: $0) }
     hooks.export = { [self] in try await export($0) }
     return hooks
   }
@@ -316,13 +321,14 @@ extension FleetService {
 private struct Housekeeping: Service {
   let service: FleetService
   let login: LoginService
+  let messages: Messages
   let logger: Logger
 
   func run() async throws {
     try? await cancelWhenGracefulShutdown {
       while true {
         // A failure of one task must not prevent the other.
-        for tidy in [service.tidy, login.tidy] {
+        for tidy in [service.tidy, login.tidy, { try await messages.send(from: service) }] {
           do { try await tidy() } catch {
             logger.error("housekeeping failed", metadata: ["error": "\(error)"])
           }

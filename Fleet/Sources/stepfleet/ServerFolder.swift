@@ -36,6 +36,8 @@ struct ServerFolder: Sendable {
     /// The sender of mails.
     var mailFrom: String
     var sendmail: String
+    /// A program that gets what riders are told; nil for none.
+    var hook: String?
     /// How many logins and mails one network may ask for at once.
     var burst = LoginSettings.burst
     /// The maximum number of an account's bookings that are not over.
@@ -82,6 +84,7 @@ struct ServerFolder: Sendable {
       .init("retention_days", .integer(settings.retentionDays)), .init("connections", .integer(settings.connections)),
       .init("connections_each", .integer(settings.connectionsEach)),
     ]
+    if let hook = settings.hook { members.append(.init("hook", .string(hook))) }
     if let database = settings.database { members.append(.init("database", .string(database))) }
     if let rabbitMQ = settings.rabbitMQ { members.append(.init("rabbitmq", rabbitMQ.json)) }
     // The file appears under its name complete or not at all, because it marks a complete folder.
@@ -172,7 +175,7 @@ extension ServerFolder.Settings {
     let json: JSON
     do { json = try JSON(parsing: data) } catch { throw .damaged(path, "\(error)") }
     let known = [
-      "host", "port", "database", "mail_from", "sendmail", "burst", "bookings", "retention_days", "connections",
+      "host", "port", "database", "mail_from", "sendmail", "hook", "burst", "bookings", "retention_days", "connections",
       "connections_each", "rabbitmq",
     ]
     guard let members = json.object, members.allSatisfy({ known.contains($0.name) }) else {
@@ -182,6 +185,7 @@ extension ServerFolder.Settings {
     guard let host = json["host"]?.string, let port = json["port"]?.integer, ServerFolder.ports.contains(Int(port)),
       let mailFrom = json["mail_from"]?.string, EmailAddress(mailFrom) != nil,
       let sendmail = json["sendmail"]?.string, sendmail.hasPrefix("/"),
+      json["hook"].map({ $0.string?.hasPrefix("/") ?? false }) ?? true,
       let burst = json["burst"].map({ $0.integer }) ?? LoginSettings.burst, Self.counts.contains(burst),
       let bookings = json["bookings"].map({ $0.integer }) ?? BookingRules.maximumBookings,
       Self.counts.contains(bookings),
@@ -192,7 +196,7 @@ extension ServerFolder.Settings {
     else { throw .damaged(path, "a member is missing or cannot be used: \(known.joined(separator: ", "))") }
     self.init(
       host: host, port: Int(port), database: json["database"]?.string, mailFrom: mailFrom, sendmail: sendmail,
-      burst: burst, bookings: bookings, retentionDays: days, connections: connections,
+      hook: json["hook"]?.string, burst: burst, bookings: bookings, retentionDays: days, connections: connections,
       connectionsEach: each, rabbitMQ: rabbitMQ)
   }
 }

@@ -12,7 +12,7 @@ struct Stepfleet: ParsableCommand {
     version: Program.version,
     subcommands: [
       Init.self, Mosquitto.self, RabbitMQ.self, Serve.self, VehicleGroup.self, AccountGroup.self, BookingGroup.self,
-      Status.self, History.self, Support.self, Revoke.self,
+      Status.self, History.self, Statistics.self, Support.self, ZoneGroup.self, Revoke.self,
       KeysGroup.self, Backup.self, Restore.self, Check.self,
     ])
 

@@ -2,6 +2,7 @@ import Booking
 import Domain
 import Encoding
 import FleetTestSupport
+import Geography
 import HTTPTypes
 import Logging
 import Operator
@@ -23,12 +24,12 @@ private struct Controller {
   /// - Parameter skipping: how many numbers before it were used for what could not be written.
   mutating func event(
     _ kind: VehicleEvent.Kind, skipping: Int64 = 0, after place: EventPlace?? = nil, token: String? = nil,
-    step: String = "left", notice: Int64? = nil
+    step: String = "left", notice: Int64? = nil, time: Int64 = 1, place standing: ReportedPlace? = nil
   ) throws -> SignedEvent {
     let before = place ?? last
     let event = VehicleEvent(
       vehicle: vehicle, sequence: (before?.sequence ?? 0) + 1 + skipping, previous: before?.digest ?? .random(),
-      .init(kind, time: 1, step: StepID(step), position: .open, token: token, notice: notice))
+      .init(kind, time: time, step: StepID(step), position: .open, token: token, notice: notice, place: standing))
     let signed = try SignedEvent(kept: Array(event.signed(by: key).utf8))
     last = signed.place
     return signed
@@ -40,7 +41,8 @@ private struct Controller {
   {
     let now = bench.now
     return try await bench.store.write { transaction in
-      try events.map { try EventTable.take($0, isLast: isLast, at: now, in: transaction) }
+      try EventTable.place(events, at: now, in: transaction)
+      return try events.map { try EventTable.take($0, isLast: isLast, at: now, in: transaction) }
     }
   }
 
@@ -64,6 +66,53 @@ private struct Controller {
     #expect(try await kept(EventPlace(9, .random())) == [])
     #expect(try await kept(EventPlace(2, .random())) == [third])
     #expect(try await kept(EventPlace(0, .random())) == [first, second, third])
+  }
+
+  @Test(arguments: Engine.forRules)
+  func `the place that a vehicle tells counts unless a newer one is known`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    var car = Controller(UUID(try await bench.id(of: "car"))!)
+    func place(_ latitude: Double) -> ReportedPlace {
+      ReportedPlace(latitude: latitude, longitude: -70, error: 2.5, age: 10)!
+    }
+    func known() async throws -> (latitude: Double?, since: Int64?) {
+      bench.service.known.forget()
+      let place = try await bench.service.named("car").vehicle.place
+      return (place?.position.latitude, place.map { $0.since - bench.now })
+    }
+    #expect(try await known() == (nil, nil))
+    let started = try car.event(.started, time: bench.now - 100, place: place(-33.5))
+    #expect(try await take(bench, started) == [.kept([])])
+    #expect(try await known() == (-33.5, -110))
+    // A later one, and one that came late.
+    try await bench.service.setPlace(Coordinate(latitude: 1, longitude: 2), of: "car")
+    let late = try car.event(.ended, time: bench.now - 1, place: place(-33.6))
+    #expect(try await take(bench, late) == [.kept([])])
+    #expect(try await known() == (1, 0))
+    let next = try car.event(.ended, time: bench.now + 20, place: place(-33.7))
+    #expect(try await take(bench, next) == [.kept([])])
+    // A clock that is ahead: the place is as old as it was heard.
+    #expect(try await known() == (-33.7, 0))
+    let ahead = try car.event(.ended, time: bench.now + 1_000_000, place: place(-33.8))
+    #expect(try await take(bench, ahead) == [.kept([])])
+    bench.wait(10)
+    let after = try car.event(.ended, time: bench.now + 10, place: place(-33.9))
+    #expect(try await take(bench, after, try car.event(.began)) == [.kept([]), .kept([])])
+    #expect(try await known() == (-33.9, 0))
+    // What the operator has said to be unknown is not told again by an event from before.
+    let before = bench.now
+    bench.wait(100)
+    try await bench.service.setPlace(nil, of: "car")
+    let delayed = try car.event(.ended, time: before, place: place(-34))
+    #expect(try await take(bench, delayed) == [.kept([])])
+    #expect(try await known() == (nil, nil))
+    // Nor by one that comes again.
+    #expect(try await take(bench, ahead, after) == [.known, .known])
+    #expect(try await known() == (nil, nil))
+    // What was told stays with its event.
+    let told = try await bench.service.history(.init(vehicle: "car")).map { $0["place"] }
+    #expect(told.count == 7 && told[5] == .null)
+    #expect(told.first == ["latitude": .number(-33.5), "longitude": .number(-70), "error_m": .number(2.5)])
   }
 
   @Test(arguments: Engine.forRules)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Shows a fleet on this machine alone: demo.sh BIN FLEETBIN, where BIN is the folder of stepctl and stepd and FLEETBIN that
-# of stepfleet. Two vehicles, two riders, a race that one of them loses, an open step, and access that is taken back. Ends
-# with status 1 as soon as anything happens otherwise than it says, and leaves nothing behind.
+# of stepfleet. Two vehicles, two riders, a race that one of them loses, an open step, access that is taken back, a rider
+# who is helped, a vehicle that is silent, and a booking that ends beside the parking zone. Ends with status 1 as soon as
+# anything happens otherwise than it says, and leaves nothing behind.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -18,6 +19,15 @@ export STEPFLEET_DIR=$folder/fleet STEPCTL_TIMEOUT=40
 rider() {
   printf '%s%s: %s' "$dim" "$1" "$plain"
   HOME=$folder/$1 run "$2" "$3"
+}
+
+# shows PATTERN: waits until a line of `stepfleet status` is so.
+shows() {
+  for ((tries = 0; ; tries++)); do
+    if stepfleet status | grep -q "$1"; then return; fi
+    ((tries < 300)) || fail "no line of \`stepfleet status\` is as $1"
+    sleep 0.1
+  done
 }
 
 title 'The operator: a server, and the broker of its vehicles'
@@ -60,6 +70,7 @@ await broker.log 'Reloading config.'
 for name in chassis van; do
   start "stepd --config $name/stepd.toml 2>$name.log"
   await $name.log 'connected to'
+  if [[ $name == chassis ]]; then chassis=${started[-1]}; fi
 done
 
 title 'Two riders make accounts, each with a code by mail'
@@ -117,6 +128,28 @@ for ((tries = 0; ; tries++)); do
 done
 printf '%s%s: $ stepctl close --radio btsnoop:chassis.btsnoop%s\n' "$dim" "$winner" "$plain"
 cat refused.log
+
+title 'Both riders call. The operator sees why, and makes the access of one new'
+run 0 "stepfleet support $winner@example.org"
+run 0 "stepfleet support $loser@example.org --reissue"
+# The vehicle has heard that the old access counts no more.
+shows '^Van .* in force '
 rider "$loser" 0 'stepctl close --radio btsnoop:van.btsnoop'
+
+title 'A vehicle falls silent, and the operator sees who has not heard'
+kill "$chassis"
+rider "$loser" 0 'stepctl book Chassis --for 1h -y'
+run 0 'stepfleet vehicle suspend Chassis'
+shows '^Chassis .* not confirmed '
+run 0 'stepfleet status'
+
+title 'The operator draws a parking zone, and a booking ends beside it'
+run 0 "stepfleet zone add Yard --parking --point 48.77580,9.18290 --point 48.77580,9.18372 \\
+    --point 48.77602,9.18372 --point 48.77602,9.18290"
+rider "$loser" 0 'stepctl zones'
+run 0 'stepfleet vehicle place Van 48.77702,9.1833'
+van=$(HOME=$folder/$loser stepctl bookings --json | grep '"name":"Van"' | sed 's/.*"id":"\([^"]*\)".*/\1/')
+rider "$loser" 0 "stepctl bookings end ${van:0:8} -y"
+run 0 'stepfleet history --lines 6'
 
 printf '\nAll of it happened as it should, in %s s.\n' "$SECONDS"

@@ -1,5 +1,6 @@
 """What vehicles report is kept once, with the server killed, the broker away and reports that are forged; and is shown."""
 
+import csv
 import json
 import random
 import re
@@ -69,7 +70,7 @@ def test_an_opening_is_shown_with_its_booking_and_its_rider(fleet, phone, tmp_pa
         assert json.loads(fleet.types("support", named, "--json").stdout)["email"] == phone.rider.email
         assert fleet.types("support", "nobody@example.org").returncode == 1
         shown = fleet.types("status").stdout.splitlines()
-        assert shown[0].split() == ["name", "state", "steps", "booking", "heard", "notice", "refusal"], shown
+        assert shown[0].split() == ["name", "state", "steps", "booking", "heard", "notice", "refusal", "stands"], shown
         wait_until(lambda: " in force " in fleet.types("status").stdout, "the vehicle says that it obeys its notice")
         assert shown[1].startswith("car  ") and "left open, right -" in shown[1] and "token_revoked" in shown[1], shown
         assert refusal()[-1]["code"] == "token_revoked" and refusal()[-1]["booking"] == booking["id"], refusal()
@@ -91,6 +92,33 @@ def test_a_rider_sees_what_the_vehicle_did(fleet, tmp_path):
         assert re.search(r"  left closed by beacon(, \d s)?$", shown[-1]), shown
         other = RiderPhone(fleet, tmp_path / "other", "eve@example.org").makes_account().logs_in()
         assert other("bookings", "show", booking.json["id"]).status == 66
+
+
+def test_a_rider_in_the_rain_is_helped_in_one_command(fleet, tmp_path):
+    with ExitStack() as stack:
+        car = Joined(fleet, tmp_path / "board/car", "car", stack)
+        rider = RiderPhone(fleet, tmp_path / "rider", "zoe@example.org").makes_account().logs_in()
+        assert rider("book", "car", "--for", "1h", "-y").status == 0
+        opened = rider("open", "--side", "left", "--radio", car.radio)
+        assert opened.status == 0, opened
+        helped = fleet.types("support", "zoe@example.org", "--reissue")
+        assert helped.returncode == 0, helped
+        assert "is made new: the rider types `stepctl open` again" in helped.stdout.splitlines()[-1], helped
+        wait_until(lambda: " in force " in fleet.types("status").stdout, "the vehicle says that it obeys its notice")
+        # The old access counts no more, and the rider types nothing else.
+        closed = rider("close", "--side", "left", "--radio", car.radio)
+        assert (closed.status, closed.stdout) == (0, "the left step is closed\n"), closed
+        # What a spreadsheet gets.
+        wait_until(lambda: len(history(fleet)) >= 6, "both motions are told")
+        events = list(csv.DictReader(fleet.types("history", "--csv").stdout.splitlines()))
+        assert [event["kind"] for event in events] == [event["kind"] for event in history(fleet)]
+        assert (events[-1]["vehicle"], events[-1]["email"]) == ("car", "zoe@example.org")
+        (month,) = csv.DictReader(fleet.types("statistics", "--csv").stdout.splitlines())
+        assert (month["vehicle"], month["bookings"], month["openings"]) == ("car", "1", "1"), month
+        (told,) = map(json.loads, fleet.types("statistics", "--json").stdout.splitlines())
+        assert month["refusals"] == ", ".join(f"{code} {count}" for code, count in told["refusals"].items())
+        assert fleet.types("statistics", "--since", "May").returncode == 1
+        assert fleet.types("support", "zoe@example.org", "--reissue", "--json").returncode == 0
 
 
 def test_each_event_is_kept_once_however_often_the_server_is_killed(fleet, phone, tmp_path):

@@ -446,7 +446,9 @@ package final class EventListener: Sendable {
       try transaction.reserve("events")
       var outcomes: [UUID: [EventTable.Outcome]] = [:]
       // In one order, so that two transactions do not wait for each other: notices may be wanted.
-      for (vehicle, own) in events.sorted(by: { $0.key.description < $1.key.description }) {
+      let sorted = events.sorted { $0.key.description < $1.key.description }
+      for (_, own) in sorted { try EventTable.place(own, at: now, in: transaction) }
+      for (vehicle, own) in sorted {
         if let place { try EventTable.begin(vehicle.description, after: place, in: transaction) }
         outcomes[vehicle] = try own.map { try EventTable.take($0, isLast: areLast, at: now, in: transaction) }
       }

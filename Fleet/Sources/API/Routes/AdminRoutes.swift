@@ -37,6 +37,23 @@ extension FleetService {
       try await setPlace(body["place"].map(Self.position), of: name)
       return try await summary(of: name)
     }
+    router.get("/zones") { [self] _, _ in
+      Response(json: ["zones": .array(try await zones().map(\.summary))])
+    }
+    router.post("/zones") { [self] request, _ in
+      let body = try await Body(of: request, members: ["name", "parking", "area"])
+      guard let isParking = body["parking"]?.bool, let area = body["area"] else {
+        throw Problem.malformed("parking is true or false, and area is GeoJSON")
+      }
+      return Response(.created, json: try await addZone(body.string("name"), isParking: isParking, area).summary)
+    }
+    router.post("/zone") { [self] request, _ in
+      try await Response(json: zone(named: Body(of: request, members: ["name"]).string("name")).json)
+    }
+    router.post("/zone/remove") { [self] request, _ in
+      let name = try await removeZone(named: Body(of: request, members: ["name"]).string("name"))
+      return Response(json: ["name": .string(name)])
+    }
     router.get("/bookings") { [self] _, _ in
       let now = clock()
       return Response(
@@ -52,7 +69,13 @@ extension FleetService {
     }
     router.get("/status") { [self] _, _ in Response(json: ["vehicles": .array(try await status())]) }
     router.post("/support") { [self] request, _ in
-      try await Response(json: support(Body(of: request, members: ["who"]).string("who")))
+      let body = try await Body(of: request, members: ["who", "reissue"])
+      return try await Response(json: support(body.string("who"), reissues: body["reissue"] == true))
+    }
+    router.post("/statistics") { [self] request, _ in
+      let body = try await Body(of: request, members: ["since"])
+      let since = try body["since"] == nil ? nil : body.time("since")
+      return Response(json: ["months": .array(try await statistics(since: since))])
     }
     router.post("/history") { [self] request, _ in
       let body = try await Body(of: request, members: ["vehicle", "booking", "account", "since", "limit"])

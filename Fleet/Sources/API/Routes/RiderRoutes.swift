@@ -2,6 +2,7 @@ import Access
 import Booking
 import Domain
 import Encoding
+import GeoJSON
 import HTTPTypes
 package import Hummingbird
 import StepProtocol
@@ -11,25 +12,38 @@ extension FleetService {
   /// The routes for riders and vehicles, and the public ones.
   package func addRoutes(to router: some RouterMethods<FleetContext>, _ authenticator: any Authenticator) {
     router.get("/v1/vehicles") { [self] request, context in
-      _ = try await authenticator.caller(of: request, context)
+      let caller = try await authenticator.caller(of: request, context)
       let asked = try Self.interval(request)
-      let (after, limit) = try Self.page(request)
+      var zone: FleetZone?
+      if let name = request.uri.queryParameters["zone"] { zone = try await self.zone(named: String(name)) }
       let now = clock()
-      let left = try await vehicles().filter { vehicle, _ in
-        vehicle.service == .inService && after.map { $0 < vehicle.name } ?? true
+      let riders = try await riders()
+      func showsPlace(_ vehicle: FleetVehicle) -> Bool { riders[vehicle.id].map { $0 == caller.account } ?? true }
+      let found = try await vehicles().filter { [zone] vehicle, _ in
+        guard vehicle.service == .inService else { return false }
+        guard let zone else { return true }
+        return showsPlace(vehicle) && vehicle.place.map { zone.area.contains($0.position) } ?? false
       }
-      let page = left.prefix(limit)
-      let forms = page.map { VehicleForm(vehicle: $0, bookings: $1, now: now).listed(for: asked) }
-      var members = [JSON.Member("vehicles", .array(forms))]
-      if left.count > page.count, let last = page.last {
-        members.append(.init("next", .string(last.vehicle.name)))
-      }
-      return Response(json: .object(members))
+      return Response(
+        json: try Self.page(request, of: found, "vehicles", name: \.vehicle.name) { vehicle, bookings in
+          VehicleForm(vehicle: vehicle, bookings: bookings, now: now, showsPlace: showsPlace(vehicle)).listed(
+            for: asked)
+        })
+    }
+    router.get("/v1/zones") { [self] request, context in
+      _ = try await authenticator.caller(of: request, context)
+      return Response(json: try Self.page(request, of: await zones(), "zones", name: \.name) { $0.summary })
+    }
+    router.get("/v1/zones/:id") { [self] request, context in
+      _ = try await authenticator.caller(of: request, context)
+      return Response(json: try await zone(context.id()).json)
     }
     router.get("/v1/vehicles/:id") { [self] request, context in
-      _ = try await authenticator.caller(of: request, context)
+      let caller = try await authenticator.caller(of: request, context)
       let (vehicle, bookings) = try await vehicle(context.id())
-      let json = JSON.object(VehicleForm(vehicle: vehicle, bookings: bookings, now: clock()).members)
+      let showsPlace = try await riders()[vehicle.id].map { $0 == caller.account } ?? true
+      let json = JSON.object(
+        VehicleForm(vehicle: vehicle, bookings: bookings, now: clock(), showsPlace: showsPlace).members)
       let etag = EntityTag(of: json)
       if let known = request.headers[.ifNoneMatch], EntityTag.list(known)?.contains(etag) ?? true {
         return Response(status: .notModified, headers: [.eTag: etag.text])
@@ -147,14 +161,24 @@ extension FleetService {
   /// An answer with so many vehicles fits into what one connection may hold.
   private static let largestPage = 100
 
-  /// The query's `after`, a vehicle's name, and `limit`.
-  private static func page(_ request: Request) throws(Problem) -> (after: String?, limit: Int) {
-    let after = request.uri.queryParameters["after"].map(String.init)
-    guard let text = request.uri.queryParameters["limit"] else { return (after, largestPage) }
-    guard let limit = Int(text), (1...largestPage).contains(limit) else {
-      throw .malformed("limit is 1 to \(largestPage)")
+  /// The items that the query's `after`, a name, and `limit` ask for, and where the next page begins.
+  ///
+  /// - Parameter items: sorted by name.
+  private static func page<Item>(
+    _ request: Request, of items: [Item], _ member: String, name: (Item) -> String, json: (Item) -> JSON
+  ) throws(Problem) -> JSON {
+    var limit = largestPage
+    if let text = request.uri.queryParameters["limit"] {
+      guard let asked = Int(text), (1...largestPage).contains(asked) else {
+        throw .malformed("limit is 1 to \(largestPage)")
+      }
+      limit = asked
     }
-    return (after, limit)
+    let after = request.uri.queryParameters["after"].map(String.init)
+    let left = items.filter { item in after.map { $0 < name(item) } ?? true }
+    let page = left.prefix(limit)
+    let next = left.count > page.count ? page.last.map { [JSON.Member("next", .string(name($0)))] } : nil
+    return .object([.init(member, .array(page.map(json)))] + (next ?? []))
   }
 
   private static func steps(_ body: Body) throws(Problem) -> [StepID]? {

@@ -24,6 +24,16 @@ package enum AccessTable {
     ).map { $0.integer("expires") }
   }
 
+  /// The devices that have a booking's access; one may come twice.
+  static func devices(
+    of booking: String, after now: Int64, in transaction: borrowing Transaction
+  ) throws(StoreError) -> [String] {
+    try transaction.run(
+      "SELECT device FROM access WHERE booking = ? AND expires > ? AND standing = 'given'",
+      [.text(booking), .integer(now)]
+    ).map { $0.text("device") }
+  }
+
   /// Gives a booking's access, and so the token.
   static func give(
     _ token: Ledger.Entry, for booking: String, in transaction: borrowing Transaction

@@ -6,6 +6,7 @@ import Store
 enum BookingTable {
   private static let select = """
     SELECT booking.id AS booking, account, subject, begins, ends, booking.steps AS wanted, state, has_access, version,
+      booking.zone AS zone, zone_metres, zone_placed,
       \(VehicleTable.columns)
     FROM booking JOIN vehicle ON vehicle.id = booking.vehicle
     """
@@ -121,11 +122,17 @@ enum BookingTable {
   ///
   /// - Returns: whether it was written.
   static func update(
-    _ id: String, version: Int64, to booking: Booking, in transaction: borrowing Transaction
+    _ id: String, version: Int64, to booking: Booking, parking: Parking?, in transaction: borrowing Transaction
   ) throws(StoreError) -> Bool {
     try !transaction.run(
-      "UPDATE booking SET ends = ?, state = ?, version = version + 1 WHERE id = ? AND version = ? RETURNING version",
-      [.integer(booking.interval.end), .text(booking.written.rawValue), .text(id), .integer(version)]
+      """
+      UPDATE booking SET ends = ?, state = ?, zone = ?, zone_metres = ?, zone_placed = ?, version = version + 1
+      WHERE id = ? AND version = ? RETURNING version
+      """,
+      [
+        .integer(booking.interval.end), .text(booking.written.rawValue), Value(parking?.zone), Value(parking?.metres),
+        Value(parking?.placed), .text(id), .integer(version),
+      ]
     ).isEmpty
   }
 
@@ -159,6 +166,14 @@ enum BookingTable {
       }
     }
 
+    /// What the riders are told.
+    var message: RiderMessage.Kind {
+      switch self {
+      case .booking, .account, .inactiveAccounts: .cancelled
+      case .vehicle: .vehicleRemoved
+      }
+    }
+
     var values: [Value] {
       switch self {
       case .booking(let id), .account(let id), .vehicle(let id): [.text(id)]
@@ -167,17 +182,37 @@ enum BookingTable {
     }
   }
 
-  /// Cancels those that are not over, and notes it.
+  /// Cancels those that are not over, notes it, and lets their riders be told.
   static func cancel(_ group: Group, at now: Int64, in transaction: borrowing Transaction) throws(StoreError) {
     let open = try transaction.run(
       """
       UPDATE booking SET state = 'cancelled', version = version + 1
-      WHERE \(group.condition) AND state IN ('booked', 'active') AND ends > ? RETURNING id, vehicle
+      WHERE \(group.condition) AND state IN ('booked', 'active') AND ends > ? RETURNING id, vehicle, account
       """, group.values + [.integer(now)])
     for row in open {
       try VehicleTable.note(
         .providerCancellation, of: row.text("vehicle"), row.text("id"), at: now, in: transaction)
+      try MessageTable.add(
+        group.message, to: row.text("account"), about: row.text("id"), at: now, in: transaction)
     }
+  }
+
+  /// Removes where bookings ended before that time.
+  static func forgetPlaces(before time: Int64, in transaction: borrowing Transaction) throws(StoreError) {
+    try transaction.run(
+      "UPDATE booking SET zone = NULL, zone_metres = NULL, zone_placed = NULL WHERE zone IS NOT NULL AND ends < ?",
+      [.integer(time)])
+  }
+
+  /// The accounts whose vehicles are in use, by the vehicles' ids: a booking has begun, and its access opens a step. That
+  /// lasts a little longer than the booking, unless the rider ends it.
+  static func riders(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) -> [String: String] {
+    let rows = try transaction.run(
+      """
+      SELECT vehicle, account FROM booking JOIN access ON access.booking = booking.id
+      WHERE access.standing = 'given' AND access.expires > ? AND begins <= ? ORDER BY begins DESC
+      """, [.integer(now), .integer(now)])
+    return Dictionary(rows.map { ($0.text("vehicle"), $0.text("account")) }) { first, _ in first }
   }
 
   /// Writes the end of each booking whose time has ended, and notes it.
@@ -213,12 +248,21 @@ extension Booking {
   }
 }
 
+extension Parking {
+  fileprivate init?(_ row: Row) {
+    guard let zone = row.optionalText("zone"), let metres = row.optionalInteger("zone_metres"),
+      let placed = row.optionalInteger("zone_placed")
+    else { return nil }
+    self.init(zone: zone, metres: metres, placed: placed)
+  }
+}
+
 extension FleetBooking {
   init(_ row: Row) {
     self.init(
       id: row.text("booking"), vehicle: FleetVehicle(row), account: row.text("account"), subject: row.text("subject"),
       steps: row.text("wanted").split(separator: " ").compactMap { StepID(String($0)) },
-      version: row.integer("version"), booking: Booking(row))
+      version: row.integer("version"), booking: Booking(row), parking: Parking(row))
   }
 }
 

@@ -1,5 +1,6 @@
 import Domain
 import Encoding
+import Geography
 import Operator
 import StepProtocol
 import Store
@@ -43,6 +44,30 @@ enum EventTable {
     try note(event, at: now, in: transaction)
     if count % acknowledging == 0 { try NoticeTable.wantAgain(vehicle, at: now, in: transaction) }
     return .kept(findings)
+  }
+
+  /// Notes the newest place that a vehicle's events tell, of those that are not kept yet. It comes before they are
+  /// taken: whoever suspends a vehicle locks its row, and then its notice's.
+  static func place(
+    _ events: [SignedEvent], at now: Int64, in transaction: borrowing Transaction
+  ) throws(StoreError) {
+    var newest: (place: ReportedPlace, since: Int64)?
+    for signed in events {
+      let (event, content) = (signed.event, signed.event.content)
+      guard let place = content.place, content.time - place.age >= newest?.since ?? .min,
+        try sequence(of: signed.digest, in: event.vehicle.description, in: transaction) == nil
+      else { continue }
+      newest = (place, content.time - place.age)
+    }
+    guard let newest, let vehicle = events.first?.event.vehicle else { return }
+    // A vehicle whose clock is ahead must not keep later places out.
+    try VehicleTable.place(vehicle.description, at: newest.place, since: min(newest.since, now), in: transaction)
+  }
+
+  /// Since when a place tells where a step of the vehicle came to rest last, Unix time; nil if none did.
+  static func rested(_ vehicle: String, in transaction: borrowing Transaction) throws(StoreError) -> Int64? {
+    try transaction.run("SELECT rested FROM event_end WHERE vehicle = ?", [.text(vehicle)]).first?.optionalInteger(
+      "rested")
   }
 
   /// The last event of a vehicle that is kept, or that the operator had before the server kept any.
@@ -97,6 +122,11 @@ enum EventTable {
       try transaction.run(
         "UPDATE event_end SET refusal = ?, refused = ? WHERE vehicle = ?",
         [Value(content.code), .integer(content.time), vehicle])
+    }
+    if content.kind == .ended {
+      // With a place, the time of the place: it is as old, and still that of the rest.
+      let rested = min(content.time - (content.place?.age ?? 0), now)
+      try transaction.run("UPDATE event_end SET rested = ? WHERE vehicle = ?", [.integer(rested), vehicle])
     }
     if let number = content.notice {
       try transaction.run(
@@ -203,7 +233,7 @@ enum EventTable {
         "vehicle": text("vehicle_name"), "id": text("vehicle"), "seq": number("sequence"), "kind": text("kind"),
         "step": text("step"), "position": text("position"), "code": text("code"), "cause": text("cause"),
         "method": text("method"), "zone": text("zone"), "untold": number("untold"), "token": text("jti"),
-        "booking": text("booking"), "email": text("email"), "finding": text("finding"),
+        "booking": text("booking"), "email": text("email"), "finding": text("finding"), "place": place ?? .null,
       ]
     }
 
@@ -213,7 +243,21 @@ enum EventTable {
         [.init("time", .string(Timestamp.text(row.integer("time")))), .init("kind", .string(row.text("kind")))]
           + ["step", "position", "code", "cause", "method", "zone"].compactMap { name in
             row.optionalText(name).map { .init(name, .string($0)) }
-          })
+          } + (place.map { [.init("place", $0)] } ?? []))
+    }
+
+    /// For the export of an account's data: what the rider is told, and of which booking.
+    var forExport: JSON {
+      .object([.init("booking", .string(row.text("booking")))] + (forRider.object ?? []))
+    }
+
+    /// Where the vehicle stood, and the possible error.
+    private var place: JSON? {
+      guard let position = Coordinate(row), let error = row.optionalInteger("place_error") else { return nil }
+      return [
+        "latitude": .number(position.latitude), "longitude": .number(position.longitude),
+        "error_m": .number(Double(error) / 10),
+      ]
     }
   }
 
@@ -268,8 +312,8 @@ enum EventTable {
     try transaction.run(
       """
       INSERT INTO event (vehicle, place, digest, sequence, heard, time, kind, step, position, jti, code, cause, method,
-        zone, untold, finding, text)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        zone, untold, finding, latitude, longitude, place_error, text)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """,
       [
         .text(event.vehicle.description), .integer(place), .text(signed.digest.text), .integer(event.sequence),
@@ -277,6 +321,7 @@ enum EventTable {
         Value(content.position?.rawValue), Value(token), Value(content.code), Value(content.cause),
         Value(content.method), Value(content.zone), Value(content.untold),
         Value(findings.isEmpty ? nil : findings.map(\.text).joined(separator: "; ")),
+        Value(content.place?.units.latitude), Value(content.place?.units.longitude), Value(content.place?.error),
         .text(String(decoding: signed.text, as: UTF8.self)),
       ])
   }

@@ -94,6 +94,37 @@ package enum FleetTables {
           PRIMARY KEY (vehicle, step))
         """,
       ]),
+    Migration(
+      "zone-1",
+      [
+        // area: GeoJSON.
+        """
+        CREATE TABLE zone (
+          id TEXT NOT NULL PRIMARY KEY, name TEXT NOT NULL, is_parking BIGINT NOT NULL, area TEXT NOT NULL,
+          created BIGINT NOT NULL, CONSTRAINT "zone.name" UNIQUE (name))
+        """,
+        // Where a booking ended: the nearest parking zone, and how far it is. Null if that is unknown.
+        "ALTER TABLE booking ADD COLUMN zone TEXT", "ALTER TABLE booking ADD COLUMN zone_metres BIGINT",
+        // Since when the vehicle's place was known.
+        "ALTER TABLE booking ADD COLUMN zone_placed BIGINT",
+        "CREATE INDEX booking_zone ON booking (ends) WHERE zone IS NOT NULL",
+      ]),
+    // What riders are still to be told; and the end of a booking of which its rider was told last.
+    Migration(
+      "message-1",
+      [
+        """
+        CREATE TABLE message (
+          id TEXT NOT NULL PRIMARY KEY, kind TEXT NOT NULL, account TEXT NOT NULL, booking TEXT, created BIGINT NOT NULL)
+        """, "ALTER TABLE booking ADD COLUMN reminded BIGINT",
+      ]),
+    // Where the vehicle stood: 10^-7 degrees, and decimetres.
+    Migration(
+      "event-place-1",
+      ["latitude", "longitude", "place_error"].map { "ALTER TABLE event ADD COLUMN \($0) BIGINT" } + [
+        // When a step came to rest last.
+        "ALTER TABLE event_end ADD COLUMN rested BIGINT"
+      ]),
   ]
 
   // A unique constraint is named as SQLite names it in its error.

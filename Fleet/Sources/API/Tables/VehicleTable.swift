@@ -3,6 +3,7 @@ import Domain
 import Encoding
 import Geography
 import Operator
+import StepProtocol
 import Store
 
 /// The rows of vehicles, and of what happened to them.
@@ -30,6 +31,12 @@ enum VehicleTable {
     if let row = exact.first { return FleetVehicle(row) }
     let meant = try all(in: transaction).filter { Vehicle.isMeant($0.name, by: name) }
     return meant.count == 1 ? meant[0] : nil
+  }
+
+  /// The names of all vehicles by their ids, also of removed ones.
+  static func names(in transaction: borrowing Transaction) throws(StoreError) -> [String: String] {
+    let rows = try transaction.run("SELECT id, name FROM vehicle")
+    return Dictionary(uniqueKeysWithValues: rows.map { ($0.text("id"), $0.text("name")) })
   }
 
   /// Whether a vehicle has that name. A removed one has another.
@@ -198,17 +205,34 @@ enum VehicleTable {
   /// The database has only integers: this many are a degree, and one is a centimetre.
   fileprivate static let perDegree = 1e7
 
-  /// - Parameter place: nil if it is no longer known.
+  /// Notes what the operator says.
+  ///
+  /// - Parameter position: nil if it is no longer known, whatever the vehicle has told before.
   static func place(
-    _ id: String, at place: FleetVehicle.Place?, in transaction: borrowing Transaction
+    _ id: String, at position: Coordinate?, since now: Int64, in transaction: borrowing Transaction
   ) throws(StoreError) {
     func units(_ degrees: Double) -> Int64 { Int64((degrees * perDegree).rounded()) }
     try transaction.run(
       "UPDATE vehicle SET latitude = ?, longitude = ?, placed_at = ? WHERE id = ?",
       [
-        Value(place.map { units($0.position.latitude) }), Value(place.map { units($0.position.longitude) }),
-        Value(place.map(\.since)), .text(id),
+        Value(position.map { units($0.latitude) }), Value(position.map { units($0.longitude) }), .integer(now),
+        .text(id),
       ])
+  }
+
+  /// Notes the place that a vehicle has told, unless a newer one is known.
+  ///
+  /// - Parameter time: since when it is there: Unix time.
+  static func place(
+    _ id: String, at place: ReportedPlace, since time: Int64, in transaction: borrowing Transaction
+  ) throws(StoreError) {
+    let (latitude, longitude) = place.units
+    let placed = try transaction.run(
+      """
+      UPDATE vehicle SET latitude = ?, longitude = ?, placed_at = ?
+      WHERE id = ? AND COALESCE(placed_at, -1) <= ? RETURNING id
+      """, [.integer(latitude), .integer(longitude), .integer(time), .text(id), .integer(time)])
+    if !placed.isEmpty { try KnownFleet.announcePlace(in: transaction) }
   }
 
   /// A vehicle that is removed, and that the operator may still know.
@@ -261,14 +285,28 @@ extension Row {
   fileprivate var steps: [Step]? { (try? JSON(parsing: text("steps").utf8)).flatMap([Step].init(json:)) }
 }
 
+extension Coordinate {
+  /// - Returns: nil if the row has no place.
+  init?(_ row: Row) {
+    guard let latitude = row.optionalInteger("latitude"), let longitude = row.optionalInteger("longitude") else {
+      return nil
+    }
+    self.init(
+      latitude: Double(latitude) / VehicleTable.perDegree, longitude: Double(longitude) / VehicleTable.perDegree)
+  }
+}
+
+extension ReportedPlace {
+  /// As the rows have it: units of 10^-7 degrees.
+  var units: (latitude: Int64, longitude: Int64) { (north - 900_000_000, east - 1_800_000_000) }
+}
+
 extension FleetVehicle {
   init(_ row: Row) {
     let place: Place? =
-      if let latitude = row.optionalInteger("latitude"), let longitude = row.optionalInteger("longitude"),
-        let since = row.optionalInteger("placed_at"),
-        let position = Coordinate(
-          latitude: Double(latitude) / VehicleTable.perDegree, longitude: Double(longitude) / VehicleTable.perDegree)
-      { Place(position: position, since: since) } else { nil }
+      if let position = Coordinate(row), let since = row.optionalInteger("placed_at") {
+        Place(position: position, since: since)
+      } else { nil }
     self.init(
       id: row.text("id"), name: row.text("name"), folder: row.text("folder"),
       steps: row.steps ?? [],
