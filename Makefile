@@ -194,6 +194,11 @@ bench-fleet: release fleet ## measure the fleet's server beside others in the sa
 	STEPFLEET_BIN_DIR=Fleet/.build/release STEPCTL_BIN_DIR=$(BIN) Fleet/.build/bench/bin/python \
 	  Fleet/Tests/Benchmarks/bench.py $(PARTS)
 
+concurrency: ## show what goes wrong where many want the same, with each mechanism off and on (Fleet/CONCURRENCY.md)
+	Tests/prepare.sh test-fleet
+	STEPFLEET_CONCURRENCY=1 swift build --package-path Fleet -c release --product Concurrency
+	Fleet/Tests/Concurrency/run.sh Fleet/.build/release/Concurrency
+
 completions: release ## generate completions/ again
 	for program in stepctl stepd; do \
 	  $(BIN)/$$program --generate-completion-script bash >completions/$$program.bash && \
@@ -251,4 +256,4 @@ help: ## say what can be made
 
 .DEFAULT_GOAL := release
 .PHONY: release arm64 test-arm64 packages demo try demo-fleet picture test check rig bench ranging model power fuzz sanitize lint architecture fleet install-fleet \
-  test-fleet bench-fleet completions install deb debs programs archive reproduce uninstall clean help
+  test-fleet bench-fleet concurrency completions install deb debs programs archive reproduce uninstall clean help
