@@ -131,9 +131,9 @@ extension FleetBooking {
 
   /// Where the vehicle stands when the rider ends the booking; nil if that is unknown.
   ///
-  /// A place says nothing if it is from before the booking, or older than a quarter of an hour, or if a step has come to
-  /// rest since, and the vehicle did not tell a place with that. A vehicle that is driven for less than that, without a
-  /// motion of a step, is taken to be where it was.
+  /// A place says nothing if it is from before the booking, or older than a quarter of an hour, or if a step has come
+  /// to rest since, and the vehicle did not tell a place with that. A vehicle that is driven for less than a quarter of
+  /// an hour, without a motion of a step, is taken to be where it was.
   ///
   /// - Parameter rested: since when a place tells where a step of the vehicle came to rest last, Unix time; nil if none
   ///   did.

@@ -123,7 +123,7 @@ enum Concurrency {
   // MARK: - A livelock
 
   /// 16 writers change one row, and each must have read its newest version (If-Match). On: who was late waits for a
-  /// time of chance, longer each time. Off: all read again after the same time, and so at the same time.
+  /// random time, longer each time. Off: all read again after the same time, and so at the same time.
   private static func livelock(_ engine: Engine, isOn: Bool) async throws -> String {
     let database = try engine.make()
     let store = database.store
@@ -158,29 +158,37 @@ enum Concurrency {
 
   // MARK: - Starvation
 
-  /// 64 writers, ten writes each, beside four exports that take long. On: an export reads a snapshot, by a connection
-  /// of its own. Off: it is a transaction among the writers', and with it the lock of the account that all write.
+  /// 64 writers, ten writes each, beside four that export without a pause. On: an export reads a snapshot, by
+  /// a connection of its own. Off: it is a transaction among the writers', and has the lock that all of them take.
   private static func starvation(_ engine: Engine, isOn: Bool) async throws -> String {
     let database = try engine.make()
     let store = database.store
     try await store.write { _ = try $0.run("CREATE TABLE line (id TEXT NOT NULL PRIMARY KEY)") }
+    // All connections are there: opening one takes longer than a write.
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<64 { group.addTask { _ = try await store.read { try $0.run("SELECT count(*) AS n FROM line") } } }
+      try await group.waitForAll()
+    }
     // Some tenths of a second in either database.
     let export = """
       WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 700000)
       SELECT max(n) AS n FROM number
       """
-    let times = try await withThrowingTaskGroup(of: [Double].self) { group in
+    let times = try await withThrowingTaskGroup(of: [Double]?.self) { group in
       for _ in 0..<4 {
         group.addTask {
-          if isOn {
-            _ = try await store.read { try $0.run(export).count }
-          } else {
-            _ = try await store.write { transaction in
-              try transaction.reserve("lines")
-              return try transaction.run(export).count
+          // Again and again, until the last writer has written.
+          while !Task.isCancelled {
+            if isOn {
+              _ = try await store.read { try $0.run(export).count }
+            } else {
+              _ = try await store.write { transaction in
+                try transaction.reserve("lines")
+                return try transaction.run(export).count
+              }
             }
           }
-          return []
+          return nil
         }
       }
       for writer in 0..<64 {
@@ -197,7 +205,15 @@ enum Concurrency {
           return times
         }
       }
-      return try await group.reduce(into: []) { $0 += $1 }.sorted()
+      var all: [Double] = []
+      var writers = 64
+      while writers > 0, let times = try await group.next() {
+        guard let times else { continue }
+        all += times
+        writers -= 1
+      }
+      group.cancelAll()
+      return all.sorted()
     }
     await store.close()
     let (median, slowest) = (times[times.count / 2], times.last ?? 0)

@@ -204,8 +204,8 @@ enum BookingTable {
       [.integer(time)])
   }
 
-  /// The accounts whose vehicles are in use, by the vehicles' ids: a booking has begun, and its access opens a step. That
-  /// lasts a little longer than the booking, unless the rider ends it.
+  /// The accounts whose vehicles are in use, by the vehicles' ids: a booking has begun, and its access opens a step.
+  /// That lasts a little longer than the booking, unless the rider ends it.
   static func riders(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) -> [String: String] {
     let rows = try transaction.run(
       """
