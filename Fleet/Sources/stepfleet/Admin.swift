@@ -113,6 +113,11 @@ func printCSV(_ rows: [JSON], _ columns: [String]) {
 ///
 /// - Parameter shown: how people read a member of that name and text.
 func printTable(_ rows: [JSON], _ columns: [String], shown: (String, String) -> String = { $1 }) {
+  for line in tableLines(rows, columns, shown: shown) { print(line) }
+}
+
+/// The lines that `printTable` prints.
+func tableLines(_ rows: [JSON], _ columns: [String], shown: (String, String) -> String = { $1 }) -> [String] {
   let texts =
     [columns]
     + rows.map { row in
@@ -128,10 +133,10 @@ func printTable(_ rows: [JSON], _ columns: [String], shown: (String, String) -> 
       }
     }
   let widths = columns.indices.map { column in texts.map { $0[column].count }.max() ?? 0 }
-  for row in texts {
+  return texts.map { row in
     let cells = zip(row, widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }
     var line = cells.joined(separator: "  ")
     while line.last == " " { line.removeLast() }
-    print(line)
+    return line
   }
 }

@@ -7,10 +7,57 @@ struct Status: ParsableCommand {
     abstract: "Shows what each vehicle has told: where its steps are, who has it, and what it refused last.")
   @OptionGroup var server: ServerOption
   @Flag(help: "Print JSON.") var json = false
+  @Flag(help: "Show it again every two seconds, until Control-C; with --json, each time that it changes.") var watch =
+    false
+
+  func validate() throws {
+    guard !watch || json || isatty(STDOUT_FILENO) == 1 else {
+      throw ValidationError("--watch draws on a terminal; elsewhere, add --json")
+    }
+  }
 
   func run() throws {
-    let answer = try server.ask("GET", "/status")
+    let answer = try ask()
+    if watch { return try follow(answer) }
     if json { return print(answer.text) }
+    for line in Self.lines(answer) { print(line) }
+  }
+
+  private func ask() throws -> JSON { try server.ask("GET", "/status") }
+
+  /// Shows it again and again. If the server is away, what it said last stays, and since when that is.
+  private func follow(_ first: JSON) throws {
+    var (answer, time, obstacle) = (first, Date(), ServerError?.none)
+    var printed: JSON?
+    while true {
+      if json {
+        if answer != printed { FileHandle.standardOutput.write(Data((answer.text + "\n").utf8)) }
+        printed = answer
+      } else {
+        draw(answer, at: time, obstacle)
+      }
+      Thread.sleep(forTimeInterval: 2)
+      do {
+        (answer, time, obstacle) = (try ask(), Date(), nil)
+      } catch let error as ServerError { obstacle = error }
+    }
+  }
+
+  /// Draws from the terminal's first line on, as much as has room.
+  private func draw(_ answer: JSON, at time: Date, _ obstacle: ServerError?) {
+    var size = winsize()
+    let isKnown = ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_row > 2 && size.ws_col > 0
+    let (rows, columns) = isKnown ? (Int(size.ws_row), Int(size.ws_col)) : (24, 80)
+    var last = "as of \(Timestamp.text(Int64(time.timeIntervalSince1970)))"
+    if let obstacle { last += ", no connection for \(Int(Date().timeIntervalSince(time))) s: \(obstacle)" }
+    let all = Self.lines(answer)
+    var lines = Array(all.prefix(rows - 2))
+    if lines.count < all.count { lines[lines.count - 1] = "… and \(all.count - lines.count + 1) more" }
+    let text = (lines + [last]).map { "\($0.prefix(columns))\u{1B}[K" }.joined(separator: "\n")
+    FileHandle.standardOutput.write(Data("\u{1B}[H\(text)\n\u{1B}[J".utf8))
+  }
+
+  private static func lines(_ answer: JSON) -> [String] {
     let rows = (answer["vehicles"]?.array ?? []).map { vehicle -> JSON in
       let steps = (vehicle["steps"]?.array ?? []).map { step in
         "\(step["id"]?.string ?? "?") \(step["position"]?.string.map(History.rest) ?? "-")"
@@ -25,7 +72,7 @@ struct Status: ParsableCommand {
           .init("stands", .string(Self.stands(vehicle["parking"]))),
         ])
     }
-    printTable(rows, ["name", "state", "steps", "booking", "heard", "notice", "refusal", "stands"])
+    return tableLines(rows, ["name", "state", "steps", "booking", "heard", "notice", "refusal", "stands"])
   }
 
   /// How long ago that was, by the clock of this computer: the server's.

@@ -6,13 +6,15 @@ import random
 import re
 import signal
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import pytest
 import stepproto as proto
 
 from programs import wait_until
-from test_fleet import Phone, booked
+from server import STEPFLEET
+from terminal import Terminal
+from test_fleet import Phone, at, booked
 from test_stepctl import Joined
 from test_stepctl import Phone as RiderPhone
 
@@ -92,6 +94,28 @@ def test_a_rider_sees_what_the_vehicle_did(fleet, tmp_path):
         assert re.search(r"  left closed by beacon(, \d s)?$", shown[-1]), shown
         other = RiderPhone(fleet, tmp_path / "other", "eve@example.org").makes_account().logs_in()
         assert other("bookings", "show", booking.json["id"]).status == 66
+
+
+def test_the_operator_watches_while_the_server_is_killed_and_comes_back(stored, new_rider, parked):
+    environment = {"STEPFLEET_DIR": str(stored.folder), "PATH": "/usr/bin:/bin"}
+    with closing(Terminal([STEPFLEET, "status", "--watch"], environment, rows=5, columns=60)) as terminal:
+        frame = terminal.shows("as of 20")
+        assert frame[0].startswith("name") and frame[1].startswith("car   available"), frame
+        assert all(len(line) <= 60 for line in frame), frame
+        stored.kill()
+        frame = terminal.shows(", no connection for ")
+        # What it said last stays.
+        assert frame[1].startswith("car   available"), frame
+        stored.starts()
+        wait_until(lambda: "no connection" not in "\n".join(terminal.frame), "it is back")
+        new_rider(stored).books(parked[0], None, at(1))
+        terminal.shows("car   reserved")
+        terminal.resize(4, 60)
+        terminal.shows("… and 2 more")
+        terminal.types(b"\x03")
+        assert terminal.ends() == -signal.SIGINT
+    refused = stored.types("status", "--watch")
+    assert refused.returncode == 64 and "--watch draws on a terminal" in refused.stderr, refused
 
 
 def test_a_rider_in_the_rain_is_helped_in_one_command(fleet, tmp_path):
