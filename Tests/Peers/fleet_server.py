@@ -118,6 +118,7 @@ class FleetServer:
         self.zones: list[dict] = []
         self.standing: set[str] = set()  # The vehicles that stand in every zone.
         self.parking: dict | None = None  # Where bookings end.
+        self.page = 200  # How many bookings are in one answer.
         self.bookings: dict[str, dict] = {}
         self.grants: dict[str, dict] = {}
         self.families: dict[str, dict] = {}
@@ -334,7 +335,11 @@ class FleetServer:
                 self.answers[email, name] = answer
                 return answer
             case ("GET", "bookings"):
-                return 200, {"bookings": [b for b in map(self.state, self.bookings.values()) if b]}
+                bookings = [b for b in map(self.state, self.bookings.values()) if b]
+                if "after" in query:
+                    bookings = bookings[[booking["id"] for booking in bookings].index(query["after"][0]) + 1 :]
+                page = bookings[: self.page]
+                return 200, {"bookings": page} | ({"next": page[-1]["id"]} if len(bookings) > len(page) else {})
             case ("GET", "bookings", name):
                 return 200, self.booking(name)
             case ("PATCH", "bookings", name):

@@ -628,6 +628,16 @@ def test_zones_are_listed_and_vehicles_in_one(anna, server, car):
     assert anna.fails("vehicles", "--zone", "Nowhere") == (66, f"{anna.host}: no such zone")
 
 
+def test_all_bookings_are_listed_however_many_pages_there_are(anna, server, car):
+    for hours in (2, 4, 6):
+        begin = stamp(time.time() + hours * 3600)[:16]
+        assert anna("book", "Rolling Chassis", "--from", begin, "--for", "1h", "-y").status == 0
+    server.page = 1
+    assert len(anna("bookings").lines) == 1
+    ids = [booking["id"] for booking in anna("bookings", "list", "--all", "--json").objects]
+    assert sorted(ids) == sorted(server.bookings) and len(ids) == 3
+
+
 @pytest.mark.parametrize("metres, said", [(340, "it ended 340 m from the parking zone The Yard"), (0, ""), (None, "")])
 def test_the_end_of_a_booking_says_how_far_the_parking_zone_is(anna, server, car, metres, said):
     assert anna("book", "Rolling Chassis", "--for", "2h", "-y").status == 0

@@ -72,9 +72,21 @@ extension FleetService {
     return .taken(next: BookingRules.next(asked, among: open.map(\.interval)))
   }
 
-  /// The newest 200, which include all that are not over.
-  func bookings(of account: String) async throws -> [FleetBooking] {
-    try await store.read { try BookingTable.newest(of: account, in: $0) }
+  /// A page of an account's bookings: those that are not over, then the others, the newest first.
+  ///
+  /// - Parameter last: the id of the last one of the page before; nil for the first page.
+  /// - Returns: the bookings, and the `last` of the next page; nil if this one is the last.
+  func bookings(of account: String, after last: String? = nil) async throws -> ([FleetBooking], next: String?) {
+    try await store.read { transaction in
+      let page =
+        if let last {
+          try BookingTable.newest(
+            of: account, before: Self.booking(last, of: account, in: transaction), in: transaction)
+        } else {
+          try BookingTable.newest(of: account, in: transaction)
+        }
+      return (page, page.count == BookingTable.page ? page.last?.id : nil)
+    }
   }
 
   /// For the operator: all bookings that are not over, each with its account's address.

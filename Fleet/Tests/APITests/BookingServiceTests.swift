@@ -1,6 +1,8 @@
 import Booking
 import Domain
+import Encoding
 import FleetTestSupport
+import HTTPTypes
 import StepProtocol
 import Store
 import Testing
@@ -32,6 +34,40 @@ import Web
   }
 
   @Test(arguments: Engine.forRules)
+  func `bookings come in pages, each once`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    let open = try await bench.book("car", 1, 3)
+    let count = 2 * BookingTable.page + 50
+    for number in 0..<count {
+      try await bench.run(
+        """
+        INSERT INTO booking (id, vehicle, account, subject, begins, ends, steps, state, has_access, version, created)
+        SELECT ?, id, 'ada', 'b', ?, ?, 'left', 'ended', 1, 1, 0 FROM vehicle WHERE name = 'car'
+        """,
+        // Some begin at the same time.
+        [.text(UUID.random().description), .integer(Int64(number / 3 * 100)), .integer(Int64(number / 3 * 100 + 60))])
+    }
+    var (found, last, pages) = ([FleetBooking](), String?.none, 0)
+    repeat {
+      let (page, next) = try await bench.service.bookings(of: "ada", after: last)
+      found += page
+      last = next
+      pages += 1
+    } while last != nil
+    #expect(pages == 3 && found.count == count + 1 && Set(found.map(\.id)).count == count + 1)
+    #expect(found.first?.id == open.id)
+    #expect(
+      found.dropFirst().map(\.booking.interval.begin) == found.dropFirst().map(\.booking.interval.begin).sorted(by: >))
+    #expect(try await bench.service.bookings(of: "bob").0.isEmpty)
+    // Another's booking is no place to go on from.
+    #expect(try await bench.ask(.get, "/v1/bookings?after=\(open.id)", by: "bob phone").status == 404)
+    #expect(try await bench.ask(.get, "/v1/bookings?after=x").status == 400)
+    let first = try await bench.ask(.get, "/v1/bookings")
+    let next = try #require(first.json["next"]?.string)
+    #expect(try await bench.ask(.get, "/v1/bookings?after=\(next)").json["bookings"]?.array?.count == BookingTable.page)
+  }
+
+  @Test(arguments: Engine.forRules)
   func `a booking is made, found and listed`(_ engine: Engine) async throws {
     let bench = try await Bench(engine)
     let made = try await bench.book("car", 1, 3, steps: [StepID("left")!])
@@ -41,8 +77,8 @@ import Web
     #expect(BookingForm(found, at: bench.now) == made)
     #expect(found.subject.wholeMatch(of: /b-[0-9A-F]{16}/) != nil)
     let later = try await bench.book("van", 5, 6)
-    #expect(try await bench.service.bookings(of: "ada").map(\.id) == [later.id, made.id])
-    #expect(try await bench.service.bookings(of: "bob").isEmpty)
+    #expect(try await bench.service.bookings(of: "ada").0.map(\.id) == [later.id, made.id])
+    #expect(try await bench.service.bookings(of: "bob").0.isEmpty)
     #expect(try await bench.service.openBookings().map(\.booking.id) == [made.id, later.id])
     #expect(await refusal { _ = try await bench.service.booking(made.id, of: "bob") } == .noSuchBooking)
     #expect(await refusal { _ = try await bench.service.booking("none", of: nil) } == .noSuchBooking)
@@ -85,7 +121,7 @@ import Web
       await refusal { try await bench.book("van", repeatable: Repeatable(key: "one", body: [2])) } == .keyReused)
     // Another account has keys of its own.
     #expect(try await bench.book(by: "bob", repeatable: repeatable).id != first.id)
-    #expect(try await bench.service.bookings(of: "ada").count == 1)
+    #expect(try await bench.service.bookings(of: "ada").0.count == 1)
   }
 
   @Test(arguments: Engine.forRules)

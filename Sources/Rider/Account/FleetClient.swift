@@ -344,11 +344,17 @@ package final class FleetClient {
     }
   }
 
+  /// The newest, which include all that are not over.
   package func bookings() throws -> [Booking] {
     let reader = try AnswerReader(ask(.get, "/v1/bookings"), from: server.host)
     return try reader.list("bookings", limit: 1000) { json throws(FleetError) in
       try Booking(json, from: server.host)
     }
+  }
+
+  /// All bookings, also beyond those that `bookings` returns.
+  package func allBookings() throws -> [Booking] {
+    try pages(of: "bookings", []) { json throws(FleetError) in try Booking(json, from: server.host) }
   }
 
   package func booking(_ id: String) throws -> Booking { try booking(ask(.get, "/v1/bookings/\(id)")) }

@@ -75,8 +75,13 @@ extension FleetService {
     router.get("/v1/bookings") { [self] request, context in
       let caller = try await authenticator.caller(of: request, context)
       let now = clock()
+      let after = request.uri.queryParameters["after"].map(String.init)
+      guard after.map({ UUID($0) != nil }) ?? true else { throw Problem.malformed("after is a booking's id") }
+      let (page, next) = try await bookings(of: caller.account, after: after?.lowercased())
       return Response(
-        json: ["bookings": .array(try await bookings(of: caller.account).map { BookingForm($0, at: now).json })])
+        json: .object(
+          [.init("bookings", .array(page.map { BookingForm($0, at: now).json }))]
+            + (next.map { [.init("next", .string($0))] } ?? [])))
     }
     // A body may take ten seconds. The account is checked after that, because it may have been suspended meanwhile.
     router.post("/v1/bookings") { [self] request, context in

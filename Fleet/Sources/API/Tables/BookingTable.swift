@@ -44,10 +44,28 @@ enum BookingTable {
     return emails
   }
 
-  /// An account's newest 200, which include all that are not over.
+  /// How many bookings a page has at most.
+  static let page = 200
+
+  /// An account's newest, which include all that are not over.
   static func newest(of account: String, in transaction: borrowing Transaction) throws(StoreError) -> [FleetBooking] {
     try transaction.run(
-      "\(select) WHERE account = ? ORDER BY state IN ('booked', 'active') DESC, begins DESC LIMIT 200", [.text(account)]
+      """
+      \(select) WHERE account = ?
+      ORDER BY state IN ('booked', 'active') DESC, begins DESC, booking.id DESC LIMIT \(page)
+      """, [.text(account)]
+    ).map(FleetBooking.init)
+  }
+
+  /// An account's newest of those that are over and that began before another one: the next page.
+  static func newest(
+    of account: String, before last: FleetBooking, in transaction: borrowing Transaction
+  ) throws(StoreError) -> [FleetBooking] {
+    try transaction.run(
+      """
+      \(select) WHERE account = ? AND state NOT IN ('booked', 'active') AND (begins, booking.id) < (?, ?)
+      ORDER BY begins DESC, booking.id DESC LIMIT \(page)
+      """, [.text(account), .integer(last.booking.interval.begin), .text(last.id)]
     ).map(FleetBooking.init)
   }
 

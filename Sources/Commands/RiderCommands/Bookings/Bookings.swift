@@ -47,11 +47,13 @@ struct BookingOptions: ParsableArguments {
 }
 
 extension FleetClient {
-  /// All bookings. This device stores those that may still be useful.
-  func keptBookings() throws -> [Booking] {
-    let all = try bookings()
-    try folder.keep(all, now: now)
-    return all
+  /// The newest bookings. This device stores those that may still be useful.
+  ///
+  /// - Parameter all: whether to ask for all, however many there are.
+  func keptBookings(all: Bool = false) throws -> [Booking] {
+    let found = try all ? allBookings() : bookings()
+    try folder.keep(found, now: now)
+    return found
   }
 
   /// Stores a booking's new state.

@@ -16,7 +16,7 @@ struct BookingsList: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let client = try context.fleet(context.interruption())
-    let bookings = try client.keptBookings().filter { all || $0.isLive }.sorted { $0.from < $1.from }
+    let bookings = try client.keptBookings(all: all).filter { all || $0.isLive }.sorted { $0.from < $1.from }
     for booking in bookings { try console.isJSON ? console.result(booking.report()) : console.result(booking.line) }
     if bookings.isEmpty { console.note("no booking; `stepctl book` makes one") }
   }
