@@ -88,8 +88,8 @@ extension FleetService {
     case booking(String)
     /// The device never gets access again.
     case device(Thumbprint)
-    /// The account, by its id. Its bookings are cancelled.
-    case account(String)
+    /// The account, by its id. Its bookings are cancelled, and the rider is told or is not.
+    case account(String, isTold: Bool)
   }
 
   /// - Returns: the number of tokens. Vehicles are to be told, and what was revoked stays so if this server ends.
@@ -109,18 +109,20 @@ extension FleetService {
     case .booking(let id):
       _ = try await booking(id, of: nil)
       count = try await cancelAll(.booking(id), lock: id, now: now)
-    case .account(let id):
-      count = try await cancelAll(.account(id), lock: id, now: now)
+    case .account(let id, let isTold):
+      count = try await cancelAll(.account(id), tells: isTold, lock: id, now: now)
     }
     await noteWithdrawn(count)
     return count
   }
 
-  private func cancelAll(_ group: BookingTable.Group, lock: String, now: Int64) async throws -> Int {
+  private func cancelAll(
+    _ group: BookingTable.Group, tells: Bool = true, lock: String, now: Int64
+  ) async throws -> Int {
     try await store.write { transaction in
       // Waits for a booking that is being made, so that it is cancelled too.
       try transaction.reserve(lock)
-      try BookingTable.cancel(group, at: now, in: transaction)
+      try BookingTable.cancel(group, tells: tells, at: now, in: transaction)
       return try TokenTable.withdraw(
         AccessTable.given(for: group, beyond: now, in: transaction), at: now, in: transaction)
     }

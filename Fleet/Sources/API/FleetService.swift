@@ -105,19 +105,17 @@ package final class FleetService: Sendable {
     }
   }
 
-  /// How many messages a call of `sendMessages` sends: what the mail's program has room for.
-  static let mostMessages = 192
-
-  /// Tells riders what they are to be told.
+  /// Tells riders what waits for them, one after the other.
   ///
-  /// - Parameter send: hands a message over, and returns at once.
-  package func sendMessages(_ send: (RiderMessage) -> Void) async throws {
-    var left = Self.mostMessages
-    while left > 0 {
-      let (count, messages) = try await store.write { [left] in try MessageTable.take(upTo: min(64, left), in: $0) }
-      for message in messages { send(message) }
-      if count == 0 { return }
-      left -= count
+  /// - Parameter send: returns when the message was handed over.
+  package func sendMessages(_ send: (RiderMessage) async -> Void) async throws {
+    while !Task.isCancelled {
+      let now = clock()
+      switch try await store.write({ try MessageTable.take(at: now, in: $0) }) {
+      case .none: return
+      case .outdated: continue
+      case .message(let message): await send(message)
+      }
     }
   }
 

@@ -98,7 +98,8 @@ extension FleetService {
       where try !AccessTable.isRevoked(device, at: now, in: transaction) { devices.append(device) }
       // The first devices to come must leave room for the last one.
       let others = Array(repeating: Int64.max, count: max(0, devices.count - 1))
-      for device in devices {
+      // Without one, a device that has none yet.
+      for device in devices.isEmpty ? [""] : devices {
         let ends = try TokenTable.ends(at: vehicle, of: device, after: now, in: transaction)
         try AccessRules.checkRequest(
           isActive: true, isRevoked: false,

@@ -1,6 +1,6 @@
 package import Encoding
 
-/// What a rider is told of what the rider has not done, by mail.
+/// A message to a rider.
 package struct RiderMessage: Sendable, Equatable {
   /// Why. The word never changes: it is kept in the database, and the operator's program reads it.
   package enum Kind: String, Sendable, CaseIterable {
@@ -24,7 +24,8 @@ package struct RiderMessage: Sendable, Equatable {
     (self.kind, self.account, self.email, self.booking) = (kind, account, email, booking)
   }
 
-  /// How long before its end a rider is told, seconds; and how long a booking is at least of which that is told.
+  /// How long before a booking's end its rider is told, seconds; and the shortest booking of which a rider is told
+  /// that.
   package static let (notice, shortest): (Int64, Int64) = (900, 3600)
 
   /// The subject of the mail: ASCII, and nothing that somebody else has chosen.
@@ -36,25 +37,43 @@ package struct RiderMessage: Sendable, Equatable {
     }
   }
 
+  /// Whether it says what is no longer so.
+  package func isOutdated(at now: Int64) -> Bool {
+    guard kind == .endsSoon else { return false }
+    guard let booking = booking?.booking else { return true }
+    return !booking.state(at: now).isOpen || booking.interval.end > now + Self.notice
+  }
+
+  /// The vehicle's name. One that was removed has its id behind it.
+  private var name: String? {
+    guard let vehicle = booking?.vehicle else { return nil }
+    let suffix = " (\(vehicle.id))"
+    return vehicle.name.hasSuffix(suffix) ? String(vehicle.name.dropLast(suffix.count)) : vehicle.name
+  }
+
   /// - Parameter host: the server's.
   package func text(host: String) -> String {
     let what = booking.map { booking in
       let interval = booking.booking.interval
       return """
-        The booking: \(booking.vehicle.name), \(Timestamp.text(interval.begin)) to \(Timestamp.text(interval.end)) (UTC), \
+        The booking: \(name ?? ""), \(Timestamp.text(interval.begin)) to \(Timestamp.text(interval.end)) (UTC), \
         \(booking.id.prefix(8)).
 
         """
     }
     let why =
       switch kind {
-      case .cancelled: "The operator of \(host) has cancelled your booking. Its access opens no step any more."
+      case .cancelled: "The operator of \(host) has cancelled your booking. You may not use the vehicle any more."
       case .vehicleRemoved:
         "The operator of \(host) has taken the vehicle out of the fleet, and cancelled your booking."
       case .endsSoon:
-        "Your booking at \(host) ends in a quarter of an hour. `stepctl bookings extend` makes it longer, if the vehicle is free."
+        """
+        Your booking at \(host) ends soon. `stepctl bookings extend` makes it longer, if nobody else has the vehicle then.
+        """
       case .suspended:
-        "The operator of \(host) has suspended your account: you cannot log in or book, and your bookings were cancelled."
+        """
+        The operator of \(host) has suspended your account: you cannot log in or book, and your bookings were cancelled.
+        """
       }
     return "\(why)\n\n\(what ?? "")"
   }
@@ -67,7 +86,7 @@ package struct RiderMessage: Sendable, Equatable {
     if let booking {
       members += [
         .init("booking", .string(booking.id)), .init("vehicle", .string(booking.vehicle.id)),
-        .init("name", .string(booking.vehicle.name)),
+        .init("name", .string(name ?? "")),
         .init("from", .string(Timestamp.text(booking.booking.interval.begin))),
         .init("to", .string(Timestamp.text(booking.booking.interval.end))),
       ]

@@ -121,7 +121,7 @@ extension LoginService {
       return try await Response(json: self.account(account.id).summary)
     }
     router.post("/accounts/:account/revoke") { [self] _, context in
-      try await Response(json: ["tokens": .integer(Int64(hooks.revoke(named(context).id)))])
+      try await Response(json: ["tokens": .integer(Int64(hooks.revoke(named(context).id, true)))])
     }
     router.delete("/accounts/:account") { [self] _, context in
       try await delete(named(context).id)

@@ -31,8 +31,9 @@ package struct LoginSettings: Sendable {
 
 /// What the rest of the server does for accounts.
 package struct AccountHooks: Sendable {
-  /// Ends an account's bookings and access. Returns how many of its tokens vehicles must refuse.
-  package var revoke: @Sendable (_ account: String) async throws -> Int = { _ in 0 }
+  /// Ends an account's bookings and access, and tells the rider or does not. Returns how many of its tokens vehicles
+  /// must refuse.
+  package var revoke: @Sendable (_ account: String, _ isTold: Bool) async throws -> Int = { _, _ in 0 }
   /// Lets the rider of an account that was suspended be told.
   package var noteSuspension: @Sendable (_ account: String) async throws -> Void = { _ in }
   /// Other data about an account: members of the export.
@@ -612,18 +613,18 @@ package final class LoginService: Sendable {
   }
 
   func delete(_ id: String) async throws {
-    _ = try await hooks.revoke(id)
+    _ = try await hooks.revoke(id, false)
     try await store.delete(id)
     // Revokes access that was issued between the two steps above.
-    _ = try await hooks.revoke(id)
+    _ = try await hooks.revoke(id, false)
     logger.info("an account was deleted", metadata: ["account": "\(id)"])
   }
 
   func setSuspended(_ isSuspended: Bool, _ id: String) async throws {
-    try await store.setState(suspended: isSuspended, of: id)
+    let isNew = try await store.setState(suspended: isSuspended, of: id)
     if isSuspended {
-      _ = try await hooks.revoke(id)
-      try await hooks.noteSuspension(id)
+      if isNew { try await hooks.noteSuspension(id) }
+      _ = try await hooks.revoke(id, true)
     }
     logger.info(isSuspended ? "an account was suspended" : "an account was resumed", metadata: ["account": "\(id)"])
   }

@@ -240,12 +240,16 @@ package struct LoginStore: Sendable {
   }
 
   /// Suspends an account, or reinstates it. A suspended account has no login left.
-  func setState(suspended: Bool, of id: String) async throws {
+  ///
+  /// - Returns: whether the account was not so before.
+  func setState(suspended: Bool, of id: String) async throws -> Bool {
     try await store.write { transaction in
-      try transaction.run(
-        "UPDATE account SET state = ? WHERE id = ? AND state <> 'deleted'",
-        [.text((suspended ? AccountState.suspended : .active).rawValue), .text(id)])
+      let state = Value.text((suspended ? AccountState.suspended : .active).rawValue)
+      let changed = try transaction.run(
+        "UPDATE account SET state = ? WHERE id = ? AND state NOT IN ('deleted', ?) RETURNING id",
+        [state, .text(id), state])
       if suspended { try Self.endLogins(of: id, in: transaction) }
+      return !changed.isEmpty
     }
   }
 

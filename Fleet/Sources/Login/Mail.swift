@@ -59,6 +59,9 @@ package final class Sendmail: Mailer {
 
   package func send(_ mail: Mail) { program.send(Self.message(mail, from: from)) }
 
+  /// Sends a message, and returns when the program has taken it or has failed.
+  package func deliver(_ mail: Mail) async { await program.deliver(Self.message(mail, from: from)) }
+
   /// Waits until all messages were handed over.
   package func finish() async { await program.finish() }
 
@@ -109,12 +112,24 @@ package final class ProgramQueue: Sendable {
     }
     queue.async { [self] in
       defer { waiting.withLock { $0 -= 1 } }
-      if let problem = deliver(message) {
-        // Logs nothing of the message: it may contain a code.
-        logger.error(
-          "a program has not taken a message", metadata: ["program": "\(program)", "problem": "\(problem)"])
+      runProgram(message)
+    }
+  }
+
+  /// Hands over a message, and returns when the program has taken it or has failed. Failures are logged.
+  package func deliver(_ message: String) async {
+    await withCheckedContinuation { continuation in
+      queue.async { [self] in
+        runProgram(message)
+        continuation.resume()
       }
     }
+  }
+
+  private func runProgram(_ message: String) {
+    guard let problem = result(of: message) else { return }
+    // Logs nothing of the message: it may contain a code.
+    logger.error("a program has not taken a message", metadata: ["program": "\(program)", "problem": "\(problem)"])
   }
 
   /// Waits until all messages were handed over.
@@ -123,7 +138,7 @@ package final class ProgramQueue: Sendable {
   }
 
   /// - Returns: the error; nil on success.
-  private func deliver(_ message: String) -> String? {
+  private func result(of message: String) -> String? {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: program)
     process.arguments = arguments

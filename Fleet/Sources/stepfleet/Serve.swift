@@ -93,9 +93,12 @@ struct Serve: AsyncParsableCommand {
     let publisher = NoticePublisher(
       store: store, issuer: issuer, isAlone: settings.database == nil, logger: logger, clock: clock)
     let listener = EventListener(store: store, issuer: issuer, logger: logger, clock: clock)
-    let mailer = Sendmail(program: settings.sendmail, from: EmailAddress(settings.mailFrom)!, logger: logger)
+    func sendmail() -> Sendmail {
+      Sendmail(program: settings.sendmail, from: EmailAddress(settings.mailFrom)!, logger: logger)
+    }
+    let mailer = sendmail()
     let hook = settings.hook.map { ProgramQueue($0, logger: logger) }
-    let messages = Messages(mailer: mailer, hook: hook, host: settings.host)
+    let messages = Messages(mailer: sendmail(), hook: hook, host: settings.host)
     let login = LoginService(
       settings: LoginSettings(
         origin: settings.origin, terms: try folder.terms(), burst: settings.burst,
@@ -133,7 +136,8 @@ struct Serve: AsyncParsableCommand {
       },
       configuration: .init(address: .hostname(address, port: port), serverName: nil),
       services: [
-        Housekeeping(service: service, login: login, messages: messages, logger: logger),
+        Housekeeping(service: service, login: login, logger: logger),
+        Telling(service: service, messages: messages, logger: logger),
         Following(service: service),
         Publishing(service: service, publisher: publisher, isReady: isReady), Listening(listener: listener),
       ],
@@ -162,7 +166,6 @@ struct Serve: AsyncParsableCommand {
     try await group.run()
     await login.finish()
     await mailer.finish()
-    await hook?.finish()
     await store.close()
     unlink(socket)
     logger.notice("stopped")
@@ -310,7 +313,7 @@ extension FleetService {
   /// The bookings' part of ending and exporting an account.
   fileprivate var hooks: AccountHooks {
     var hooks = AccountHooks()
-    hooks.revoke = { [self] in try await revoke(.account($0)) }
+    hooks.revoke = { [self] in try await revoke(.account($0, isTold: $1)) }
     hooks.noteSuspension = { [self] in try await noteSuspension(of: $0) }
     hooks.export = { [self] in try await export($0) }
     return hooks
@@ -321,14 +324,13 @@ extension FleetService {
 private struct Housekeeping: Service {
   let service: FleetService
   let login: LoginService
-  let messages: Messages
   let logger: Logger
 
   func run() async throws {
     try? await cancelWhenGracefulShutdown {
       while true {
         // A failure of one task must not prevent the other.
-        for tidy in [service.tidy, login.tidy, { try await messages.send(from: service) }] {
+        for tidy in [service.tidy, login.tidy] {
           do { try await tidy() } catch {
             logger.error("housekeeping failed", metadata: ["error": "\(error)"])
           }
@@ -336,6 +338,24 @@ private struct Housekeeping: Service {
         // What many clients needed at once, glibc would keep.
         malloc_trim(0)
         try await Task.sleep(for: .seconds(60))
+      }
+    }
+  }
+}
+
+/// Sends messages to riders: looks for them twice a minute.
+private struct Telling: Service {
+  let service: FleetService
+  let messages: Messages
+  let logger: Logger
+
+  func run() async throws {
+    try? await cancelWhenGracefulShutdown {
+      while true {
+        do { try await messages.send(from: service) } catch {
+          logger.error("messages to riders wait", metadata: ["error": "\(error)"])
+        }
+        try await Task.sleep(for: .seconds(30))
       }
     }
   }

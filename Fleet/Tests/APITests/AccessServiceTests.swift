@@ -196,7 +196,7 @@ import Web
     let ride = try await bench.ride(phone)
     let next = try await bench.book("van", 5, 6)
     let other = try await bench.ride(TestDevice(), "van", by: "bob")
-    #expect(try await bench.service.revoke(.account("ada")) == 1)
+    #expect(try await bench.service.revoke(.account("ada", isTold: true)) == 1)
     #expect(try await bench.state(of: ride.id) == .cancelled)
     #expect(try await bench.state(of: next.id) == .cancelled)
     #expect(try await bench.state(of: other.id) == .active)

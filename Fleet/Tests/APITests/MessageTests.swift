@@ -34,12 +34,18 @@ import Testing
     try await bench.service.setService(.removed, of: "car")
     bench.wait(1)
     try await bench.run("UPDATE account SET state = 'suspended' WHERE id = 'bob'")
-    _ = try await bench.service.revoke(.account("bob"))
+    _ = try await bench.service.revoke(.account("bob", isTold: true))
     bench.wait(1)
     try await bench.service.noteSuspension(of: "bob")
     let told = try await sent(bench)
-    #expect(told.count == 3 && told[0].hasPrefix("vehicle_removed ada@example.org car ("))
-    #expect(told[1...] == ["cancelled bob@example.org van", "suspended bob@example.org -"])
+    #expect(told.count == 2 && told[0].hasPrefix("vehicle_removed ada@example.org car ("))
+    // Who is kept out is told that, and not each booking.
+    #expect(told[1] == "suspended bob@example.org -")
+    // Nor is somebody told who deletes the account.
+    try await bench.run("UPDATE account SET state = 'active' WHERE id = 'bob'")
+    try await bench.book("van", 1, 2, by: "bob")
+    _ = try await bench.service.revoke(.account("bob", isTold: false))
+    #expect(try await sent(bench) == [])
   }
 
   @Test(arguments: Engine.forRules)
@@ -75,17 +81,30 @@ import Testing
     #expect(try await tidied() == ["ends_soon ada@example.org car"])
   }
 
-  @Test func `a burst is told in its order, as much as the mail's program has room for`() async throws {
-    let bench = try await Bench()
-    for number in 0..<200 {
-      let account = number.isMultiple(of: 2) ? "ada" : "bob"
-      try await bench.store.write {
-        try MessageTable.add(.suspended, to: account, about: nil, at: Int64(number), in: $0)
-      }
+  @Test(arguments: Engine.forRules)
+  func `many are told in their order, and what is old is not told`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    for number in 0..<100 {
+      let (account, time) = (number.isMultiple(of: 2) ? "ada" : "bob", bench.now - 86_450 + Int64(number))
+      try await bench.store.write { try MessageTable.add(.suspended, to: account, about: nil, at: time, in: $0) }
     }
-    let first = try await sent(bench)
-    #expect(first.count == FleetService.mostMessages && first.first == "suspended ada@example.org -")
-    #expect(try await sent(bench).count == 200 - FleetService.mostMessages)
+    let told = try await sent(bench)
+    #expect(told.count == 49 && told.first == "suspended bob@example.org -")
+    #expect(told.dropFirst().first == "suspended ada@example.org -")
+  }
+
+  @Test(arguments: Engine.forRules)
+  func `a booking that has ended, or was made longer, does not end soon`(_ engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    let ride = try await bench.ride(TestDevice())
+    bench.wait(3 * hour - 60)
+    try await bench.service.tidy()
+    _ = try await bench.service.change(ride.id, of: "ada", .extend(to: bench.now + 7200, ifVersion: .any))
+    #expect(try await sent(bench) == [])
+    bench.wait(7200 - 60)
+    try await bench.service.tidy()
+    bench.wait(61)
+    #expect(try await sent(bench) == [])
   }
 
   @Test(arguments: RiderMessage.Kind.allCases)
@@ -97,6 +116,13 @@ import Testing
     let booking = try await bench.service.booking(id, of: nil)
     let message = RiderMessage(
       kind, account: "ada", email: "ada@example.org", booking: kind == .suspended ? nil : booking)
+    let removed = FleetVehicle(
+      id: booking.vehicle.id, name: "car (\(booking.vehicle.id))", folder: "car", steps: [], service: .removed)
+    let gone = RiderMessage(
+      .vehicleRemoved, account: "ada", email: "ada@example.org",
+      booking: FleetBooking(
+        id: id, vehicle: removed, account: "ada", subject: "b", steps: [], booking: booking.booking))
+    #expect(gone.text(host: "h").contains("The booking: car, ") && gone.json["name"] == "car")
     #expect(message.subject.utf8.allSatisfy { (0x20...0x7E).contains($0) })
     let text = message.text(host: "fleet.example")
     #expect(text.contains("fleet.example"))

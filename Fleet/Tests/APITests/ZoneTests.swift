@@ -164,6 +164,12 @@ private let outside = Coordinate(latitude: 48.77602 + 100 / 111_200.0, longitude
     #expect(try await seen(by: "bob") == [false, false, false, false])
     _ = try await bench.service.change(booking.id, of: "ada", .end)
     #expect(try await seen(by: "bob") == [true, true, true, true])
+    // While the rider's access is made new, or was longer than it lasts.
+    let again = try await bench.ride(TestDevice())
+    _ = try await bench.service.support("ada", reissues: true)
+    #expect(try await bench.standings().contains("given") == false)
+    #expect(try await seen(by: "bob") == [false, false, false, false])
+    _ = try await bench.service.change(again.id, of: "ada", .end)
     // One that ends by time: its access opens a step for a while, in front of its rider's home.
     _ = try await bench.ride(TestDevice())
     bench.wait(3 * hour + 600)

@@ -12,9 +12,14 @@ import Store
 @main
 enum Concurrency {
   static func main() async throws {
-    if CommandLine.arguments.dropFirst().first == "bookings" {
-      print(try await bookings())
-      return
+    let arguments = CommandLine.arguments.dropFirst()
+    switch arguments.first {
+    case "bookings": return print(try await bookings())
+    case "amdahl":
+      guard let one = arguments.dropFirst().first.flatMap(Double.init), let two = arguments.last.flatMap(Double.init)
+      else { exit(64) }
+      return amdahl(one, two)
+    default: break
     }
     print(row("", "database", "off", "on"))
     for engine in Engine.present {
@@ -242,6 +247,16 @@ enum Concurrency {
     }
     await store.close()
     return String(format: "%.0f", Double(riders * each) / ((ContinuousClock.now - begin) / .seconds(1)))
+  }
+
+  /// Prints what the speed on one processor and on two says of more.
+  private static func amdahl(_ one: Double, _ two: Double) {
+    let serial = Amdahl.serial(speedupOnTwo: two / one)
+    print(String(format: "\nAmdahl: %.0f bookings a second on one processor, %.0f on two: S = %.2f", one, two, serial))
+    for count in [4.0, 16, 64] {
+      let speedup = Amdahl.speedup(parallel: 1 - serial, processors: count)
+      print(String(format: "on %2.0f: %.2f times as many as on one", count, speedup))
+    }
   }
 
   private static func seconds(_ begin: ContinuousClock.Instant) -> String {

@@ -9,19 +9,14 @@ chmod 711 "$folder"
 "$here/../postgres.sh" start "$folder/cluster" >/dev/null
 STEPFLEET_POSTGRES=$folder/cluster "$program"
 
-# The fastest of three: what disturbs only makes slower.
-bookings() { for _ in 1 2 3; do taskset -c "$1" "$program" bookings; done | sort -n | tail -n 1; }
-if (($(nproc) < 2)); then
-  echo 'Amdahl: left out, for this machine has one processor'
+# The processors that this process may use, as 0 and 1.
+mapfile -t processors < <(taskset -cp $$ | sed 's/.*: //' | tr , '\n' | sed 's/-/ /' | while read -r first last; do
+  seq "$first" "${last:-$first}"
+done)
+if ((${#processors[@]} < 2)); then
+  echo 'Amdahl: left out, for there is one processor'
   exit
 fi
-one=$(bookings 0) two=$(bookings 0,1)
-awk -v one="$one" -v two="$two" 'BEGIN {
-  speedup = two / one
-  serial = 2 / speedup - 1
-  if (serial < 0) serial = 0
-  if (serial > 1) serial = 1
-  printf "\nAmdahl: %d bookings a second on one processor, %d on two: S = %.2f\n", one, two, serial
-  for (count = 4; count <= 64; count *= 4)
-    printf "on %2d: %.2f times as many as on one\n", count, 1 / (serial + (1 - serial) / count)
-}'
+# The fastest of three: what disturbs only makes slower.
+bookings() { for _ in 1 2 3; do taskset -c "$1" "$program" bookings; done | sort -n | tail -n 1; }
+"$program" amdahl "$(bookings "${processors[0]}")" "$(bookings "${processors[0]},${processors[1]}")"

@@ -130,14 +130,17 @@ printf '%s%s: $ stepctl close --radio btsnoop:chassis.btsnoop%s\n' "$dim" "$winn
 cat refused.log
 
 title 'Both riders call. The operator sees why, and makes the access of one new'
-run 0 "stepfleet support $winner@example.org"
-run 0 "stepfleet support $loser@example.org --reissue"
+run 0 "stepfleet support $winner@example.org | tee support.log"
+grep -q 'Chassis refused at .*: token_revoked' support.log || fail 'the operator should see why'
+run 0 "stepfleet support $loser@example.org --reissue | tee support.log"
+grep -q 'is made new' support.log || fail 'the access should be made new'
 # The vehicle has heard that the old access counts no more.
 shows '^Van .* in force '
 rider "$loser" 0 'stepctl close --radio btsnoop:van.btsnoop'
 
 title 'A vehicle falls silent, and the operator sees who has not heard'
 kill "$chassis"
+wait "$chassis" || true
 rider "$loser" 0 'stepctl book Chassis --for 1h -y'
 run 0 'stepfleet vehicle suspend Chassis'
 shows '^Chassis .* not confirmed '
@@ -149,7 +152,9 @@ run 0 "stepfleet zone add Yard --parking --point 48.77580,9.18290 --point 48.775
 rider "$loser" 0 'stepctl zones'
 run 0 'stepfleet vehicle place Van 48.77702,9.1833'
 van=$(HOME=$folder/$loser stepctl bookings --json | grep '"name":"Van"' | sed 's/.*"id":"\([^"]*\)".*/\1/')
-rider "$loser" 0 "stepctl bookings end ${van:0:8} -y"
-run 0 'stepfleet history --lines 6'
+rider "$loser" 0 "stepctl bookings end ${van:0:8} -y 2>&1 | tee end.log"
+grep -q '112 m from the parking zone Yard' end.log || fail 'the rider should be told how far the zone is'
+run 0 'stepfleet history --lines 6 | tee history.log'
+grep -q 'Van: left: is closed' history.log || fail 'the history should have the last motion'
 
 printf '\nAll of it happened as it should, in %s s.\n' "$SECONDS"

@@ -25,7 +25,7 @@ def test_a_rider_is_told_what_the_operator_has_done_and_the_hook_with_it(stored,
     assert stored.types("booking", "cancel", booking["id"]).returncode == 0
     assert stored.types("vehicle", "remove", "-y", "van").returncode == 0
     assert stored.types("account", "suspend", rider.email).returncode == 0
-    # What waits is told within a minute, or when the server starts.
+    # What waits is told within half a minute, or when the server starts.
     stored.stops()
     stored.starts()
 

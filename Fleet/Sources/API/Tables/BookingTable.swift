@@ -200,8 +200,12 @@ enum BookingTable {
     }
   }
 
-  /// Cancels those that are not over, notes it, and lets their riders be told.
-  static func cancel(_ group: Group, at now: Int64, in transaction: borrowing Transaction) throws(StoreError) {
+  /// Cancels those that are not over, and notes it.
+  ///
+  /// - Parameter tells: whether their riders are to be told. Who is kept out is told that, and not each booking.
+  static func cancel(
+    _ group: Group, tells: Bool = true, at now: Int64, in transaction: borrowing Transaction
+  ) throws(StoreError) {
     let open = try transaction.run(
       """
       UPDATE booking SET state = 'cancelled', version = version + 1
@@ -210,8 +214,9 @@ enum BookingTable {
     for row in open {
       try VehicleTable.note(
         .providerCancellation, of: row.text("vehicle"), row.text("id"), at: now, in: transaction)
-      try MessageTable.add(
-        group.message, to: row.text("account"), about: row.text("id"), at: now, in: transaction)
+      let account = row.text("account")
+      guard tells, try AccountTable.isActive(account, in: transaction) else { continue }
+      try MessageTable.add(group.message, to: account, about: row.text("id"), at: now, in: transaction)
     }
   }
 
@@ -222,14 +227,18 @@ enum BookingTable {
       [.integer(time)])
   }
 
-  /// The accounts whose vehicles are in use, by the vehicles' ids: a booking has begun, and its access opens a step.
-  /// That lasts a little longer than the booking, unless the rider ends it.
+  /// The accounts whose vehicles are in use, by the vehicles' ids: a booking is active, or its access opens a step. The
+  /// access lasts a little longer than the booking, unless the rider ends it.
   static func riders(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) -> [String: String] {
     let rows = try transaction.run(
       """
-      SELECT vehicle, account FROM booking JOIN access ON access.booking = booking.id
-      WHERE access.standing = 'given' AND access.expires > ? AND begins <= ? ORDER BY begins DESC
-      """, [.integer(now), .integer(now)])
+      SELECT vehicle, account, begins FROM booking
+      WHERE state IN ('booked', 'active') AND has_access = 1 AND begins <= ? AND ends > ?
+      UNION
+      SELECT vehicle, account, begins FROM booking JOIN access ON access.booking = booking.id
+      WHERE access.standing = 'given' AND access.expires > ? AND begins <= ?
+      ORDER BY begins DESC
+      """, [.integer(now), .integer(now), .integer(now), .integer(now)])
     return Dictionary(rows.map { ($0.text("vehicle"), $0.text("account")) }) { first, _ in first }
   }
 

@@ -2,8 +2,8 @@ import Booking
 import Domain
 import Store
 
-/// The rows of what riders are still to be told. A row is written in the transaction that is its reason, and goes when
-/// it is handed to the mail's program: what is lost then is not told.
+/// The rows of messages to riders. A row is written with its reason. It goes before the message is handed over, so a
+/// message that is lost then is never sent.
 enum MessageTable {
   /// - Parameter booking: its id; nil for what is about the account.
   static func add(
@@ -29,27 +29,34 @@ enum MessageTable {
     }
   }
 
-  /// Removes the oldest messages, and returns those whose account still has an address.
-  static func take(upTo count: Int, in transaction: borrowing Transaction) throws(StoreError) -> (
-    count: Int, messages: [RiderMessage]
-  ) {
-    let rows = try transaction.run(
+  /// How long a message waits at most, seconds: one of a backup that was restored would only confuse.
+  private static let lifetime: Int64 = 86_400
+
+  /// What became of the oldest message.
+  enum Taken: Sendable {
+    case none
+    /// Nobody is to be told that any more.
+    case outdated
+    case message(RiderMessage)
+  }
+
+  /// Removes the oldest message.
+  static func take(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) -> Taken {
+    let removed = try transaction.run(
       """
-      DELETE FROM message WHERE id IN (SELECT id FROM message ORDER BY created, id LIMIT ? \(transaction.skipLocked))
-      RETURNING id, kind, account, booking, created
-      """, [.integer(Int64(count))])
-    let sorted = rows.sorted { ($0.integer("created"), $0.text("id")) < ($1.integer("created"), $1.text("id")) }
-    var messages: [RiderMessage] = []
-    for row in sorted {
-      let account = row.text("account")
-      let found = try transaction.run("SELECT email FROM account WHERE id = ?", [.text(account)]).first
-      guard let kind = RiderMessage.Kind(rawValue: row.text("kind")), let email = found?.optionalText("email") else {
-        continue
-      }
-      var booking: FleetBooking?
-      if let id = row.optionalText("booking") { booking = try BookingTable.find(id, in: transaction) }
-      messages.append(RiderMessage(kind, account: account, email: email, booking: booking))
-    }
-    return (rows.count, messages)
+      DELETE FROM message
+      WHERE id = (SELECT id FROM message ORDER BY created, id LIMIT 1 \(transaction.skipLocked))
+      RETURNING kind, account, booking, created
+      """)
+    guard let row = removed.first else { return .none }
+    let account = row.text("account")
+    let found = try transaction.run("SELECT email FROM account WHERE id = ?", [.text(account)]).first
+    guard let kind = RiderMessage.Kind(rawValue: row.text("kind")), let email = found?.optionalText("email"),
+      row.integer("created") > now - lifetime
+    else { return .outdated }
+    var booking: FleetBooking?
+    if let id = row.optionalText("booking") { booking = try BookingTable.find(id, in: transaction) }
+    let message = RiderMessage(kind, account: account, email: email, booking: booking)
+    return message.isOutdated(at: now) ? .outdated : .message(message)
   }
 }
