@@ -12,7 +12,7 @@ import pytest
 import client
 import stepproto as proto
 from peers import Connection
-from programs import STEPCTL, wait_until
+from programs import REPOSITORY, STEPCTL, wait_until
 from test_find import HASTE, Gpsd, tpv
 
 
@@ -103,6 +103,28 @@ def test_a_vehicle_tells_where_it_stands_with_what_happens(vehicle, alice, log):
         log.verifies()
         # After its last report.
         vehicle.stepd.says("closed the connection; trying again")
+
+
+@pytest.mark.parametrize("log_file, is_told", [("garmin17n", True), ("bu303b-nofix", False)])
+def test_the_place_is_what_gpsd_makes_of_a_receivers_log(vehicle, alice, log, gpsfake, log_file, is_told):
+    address = gpsfake(REPOSITORY / f"Tests/Fixtures/gps/{log_file}.log", 0.2)
+    file = vehicle.folder / "stepd.toml"
+    file.write_text(f'{file.read_text()}\n[place]\ngpsd = "{address}"\n')
+    vehicle.stepd.close()
+    vehicle.starts_stepd()
+
+    def told_at_the_end():
+        assert alice.moves("open", "left").status == 0
+        assert alice.moves("close", "left").status == 0
+        return log.events()[-1]["place"]
+
+    if is_told:
+        place = wait_until(told_at_the_end, "the receiver has settled", pause=3)
+        assert place["error_m"] <= 50 and -90 <= place["latitude"] <= 90, place
+    else:
+        # Longer than a receiver takes that has a fix.
+        time.sleep(12)
+        assert told_at_the_end() is None
 
 
 def test_no_more_lines_are_shown_than_a_log_has_room_for(stepctl, tmp_path):
