@@ -258,7 +258,7 @@ let package = Package(
     tests(
       "StepDaemonTests",
       [
-        "Encoding", "Domain", "Cryptography", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT",
+        "Encoding", "Domain", "Cryptography", "Geography", "Ranging", "StepProtocol", "SystemIO", "Bluetooth", "MQTT",
         "StepController", "StepdConfiguration", "StepDaemon", "CommandParts",
       ]),
     tests(

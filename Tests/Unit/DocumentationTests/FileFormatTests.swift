@@ -33,6 +33,7 @@ import Testing
     "ControllerFile.GuardStepKey": [("stepd.toml.5", "[guard.steps.ID]")],
     "ControllerFile.WatchdogKey": [("stepd.toml.5", "[watchdog]")],
     "ControllerFile.MetricsKey": [("stepd.toml.5", "[metrics]")],
+    "ControllerFile.PlaceKey": [("stepd.toml.5", "[place]")],
   ]
 
   @Test("the keys that a page documents are those that the program reads")
