@@ -13,8 +13,8 @@ struct ZoneGroup: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Names a part of the ground.",
       usage: """
-        stepfleet zone add [--dir <dir>] [--parking] <name> --geojson <file>
-        stepfleet zone add [--dir <dir>] [--parking] <name> --point <latitude>,<longitude> …
+        stepfleet zone add [<options>] <name> --geojson <file>
+        stepfleet zone add [<options>] <name> --point <latitude>,<longitude> …
         """,
       discussion: "A zone has up to 200 vertices, and is up to 5 km wide.")
     @OptionGroup var server: ServerOption
