@@ -623,8 +623,9 @@ package final class LoginService: Sendable {
   func setSuspended(_ isSuspended: Bool, _ id: String) async throws {
     let isNew = try await store.setState(suspended: isSuspended, of: id)
     if isSuspended {
-      if isNew { try await hooks.noteSuspension(id) }
+      // First what keeps the account out: a message that cannot be written must not prevent it.
       _ = try await hooks.revoke(id, true)
+      if isNew { try await hooks.noteSuspension(id) }
     }
     logger.info(isSuspended ? "an account was suspended" : "an account was resumed", metadata: ["account": "\(id)"])
   }

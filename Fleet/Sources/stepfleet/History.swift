@@ -142,6 +142,9 @@ struct Statistics: ParsableCommand {
 
   func validate() throws {
     guard !(json && csv) else { throw ValidationError("give one of --json and --csv") }
+    guard since.map({ Timestamp.read("\($0)-01T00:00:00Z") != nil }) ?? true else {
+      throw ValidationError("--since: a month is as 2026-11")
+    }
   }
 
   func run() throws {

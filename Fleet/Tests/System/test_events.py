@@ -141,7 +141,9 @@ def test_a_rider_in_the_rain_is_helped_in_one_command(fleet, tmp_path):
         assert (month["vehicle"], month["bookings"], month["openings"]) == ("car", "1", "1"), month
         (told,) = map(json.loads, fleet.types("statistics", "--json").stdout.splitlines())
         assert month["refusals"] == ", ".join(f"{code} {count}" for code, count in told["refusals"].items())
-        assert fleet.types("statistics", "--since", "May").returncode == 1
+        for month in ("May", "2026-13", "2026-11-01", ""):
+            refused = fleet.types("statistics", "--since", month)
+            assert refused.returncode == 64 and "--since: a month is as 2026-11" in refused.stderr, refused
         assert fleet.types("support", "zoe@example.org", "--reissue", "--json").returncode == 0
 
 
