@@ -638,7 +638,7 @@ def test_all_bookings_are_listed_however_many_pages_there_are(anna, server, car)
     assert sorted(ids) == sorted(server.bookings) and len(ids) == 3
 
 
-@pytest.mark.parametrize("metres, said", [(340, "it ended 340 m from the parking zone The Yard"), (0, ""), (None, "")])
+@pytest.mark.parametrize("metres, said", [(340, "the booking ended 340 m from the parking zone The Yard"), (0, ""), (None, "")])
 def test_the_end_of_a_booking_says_how_far_the_parking_zone_is(anna, server, car, metres, said):
     assert anna("book", "Rolling Chassis", "--for", "2h", "-y").status == 0
     server.parking = None if metres is None else {"zone": "The Yard", "metres": metres, "placed_at": "2026-11-23T08:00:00Z"}

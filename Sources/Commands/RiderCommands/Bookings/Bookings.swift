@@ -111,7 +111,9 @@ struct ClosingOptions: ParsableArguments {
     try client.keep(booking)
     if console.isJSON { return try console.result(booking.report()) }
     try console.result("\(printable(booking.title)): \(booking.state)  (\(booking.shortID))")
-    if let parking = booking.parking, parking.metres > 0 { console.note("it ended \(printable(parking.text))") }
+    if let parking = booking.parking, parking.metres > 0 {
+      console.note("the booking ended \(printable(parking.text))")
+    }
   }
 }
 
