@@ -22,6 +22,8 @@ package final class FleetService: Sendable {
   /// The usual one, in days.
   package static let retentionDays: Int64 = 365
   let known: KnownFleet
+  let changes = Changes()
+  let shared = SharedView()
   let ledger: LedgerKeeper
   let folders: VehicleKeeper
 
@@ -38,8 +40,24 @@ package final class FleetService: Sendable {
 
   /// Follows changes of vehicles by this server and by others of the same database. Ends with the store.
   package func followAnnouncements() async {
-    await known.follow { [self] in Task { await noteFailure { try await folders.agreeSoon() } } }
+    async let telling: Void = changes.tell()
+    let announcements = store.announcements()
+    known.forget()
+    for await announcement in announcements {
+      var change: FleetChange?
+      if case .change(let text) = announcement {
+        change = FleetChange(text)
+        if change == nil { continue }
+      }
+      known.forget(change)
+      changes.note(change)
+      if change == nil || change == .fleet { Task { await noteFailure { try await folders.agreeSoon() } } }
+    }
+    await telling
   }
+
+  /// Answers the requests that wait, and lets none wait from now on.
+  package func endWaiting() { changes.end() }
 
   /// Whether the database answers.
   func checkStore() async throws { _ = try await store.read { try $0.run("SELECT 1 AS one") } }

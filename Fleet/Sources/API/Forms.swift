@@ -171,7 +171,7 @@ struct EntityTag: Sendable, Equatable {
   init(version: Int64) { text = "\"\(version)\"" }
 
   /// The tag of something that has no version: its content's.
-  init(of json: JSON) { text = "\"\(hexadecimal(SHA256.hash(data: Array(json.text.utf8)).prefix(8)))\"" }
+  init(of content: String) { text = "\"\(hexadecimal(SHA256.hash(data: Array(content.utf8)).prefix(8)))\"" }
 
   /// - Returns: nil if the text is no strong tag.
   init?(_ text: some StringProtocol) {

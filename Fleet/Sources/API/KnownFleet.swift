@@ -20,34 +20,14 @@ final class KnownFleet: Sendable {
 
   init(_ store: any Store, logger: Logger) { (self.store, self.logger) = (store, logger) }
 
-  /// Tells every server of the database that a vehicle or a zone changes.
-  static func announceChange(in transaction: borrowing Transaction) throws(StoreError) {
-    try transaction.announce(announcement)
-  }
-
-  /// Tells every server of the database that a vehicle has told where it stands. Nothing else changes, and it happens
-  /// often.
-  static func announcePlace(in transaction: borrowing Transaction) throws(StoreError) {
-    try transaction.announce(placeAnnouncement)
-  }
-
-  private static let announcement = "vehicle"
-  private static let placeAnnouncement = "place"
-
-  /// Follows changes by this server and by others of the same database. Ends with the store.
+  /// A change by this server, or by another one of the same database.
   ///
-  /// - Parameter changed: what else follows a change.
-  func follow(_ changed: () -> Void) async {
-    let announcements = store.announcements()
-    forget()
-    for await announcement in announcements {
-      switch announcement {
-      case .everything, .change(Self.announcement):
-        forget()
-        changed()
-      case .change(Self.placeAnnouncement): forgetVehicles()
-      default: break
-      }
+  /// - Parameter change: nil if everything may have changed.
+  func forget(_ change: FleetChange?) {
+    switch change {
+    case .fleet, nil: forget()
+    case .place: forgetVehicles()
+    case .booking: break
     }
   }
 

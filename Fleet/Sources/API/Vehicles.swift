@@ -23,6 +23,17 @@ extension FleetService {
     return vehicles.map { ($0, bookings[$0.id] ?? []) }
   }
 
+  /// All vehicles as they are now.
+  func view() async throws -> FleetView {
+    let (vehicles, riders) = try await (vehicles(), riders())
+    return FleetView(vehicles, riders: riders, at: clock())
+  }
+
+  /// The view that those share who watch the fleet.
+  func sharedView() async throws -> FleetView {
+    try await shared.view(round: changes.round, at: clock()) { [self] in try await view() }
+  }
+
   /// - Returns: the vehicle, and its next booking or present one.
   func vehicle(_ id: String) async throws -> (vehicle: FleetVehicle, bookings: [Booking]) {
     let now = clock()
@@ -55,7 +66,7 @@ extension FleetService {
         guard try VehicleTable.update(vehicle.id, by: change, in: transaction) else { throw FleetRefusal.noSuchVehicle }
         if service == .removed { try BookingTable.cancel(.vehicle(vehicle.id), at: now, in: transaction) }
         try VehicleTable.note(change.event, of: vehicle.id, at: now, in: transaction)
-        try KnownFleet.announceChange(in: transaction)
+        try FleetChange.fleet.announce(in: transaction)
         if change.withdrawsAccess {
           let given = try AccessTable.given(for: .vehicle(vehicle.id), beyond: now, in: transaction)
           withdrawn = try TokenTable.withdraw(given, at: now, in: transaction)
@@ -83,7 +94,7 @@ extension FleetService {
     let vehicle = try await named(name).vehicle
     try await store.write { transaction in
       try VehicleTable.place(vehicle.id, at: position, since: now, in: transaction)
-      try KnownFleet.announceChange(in: transaction)
+      try FleetChange.fleet.announce(in: transaction)
     }
     known.forget()
   }
@@ -137,7 +148,7 @@ extension FleetService {
           try VehicleTable.record(of: id, in: transaction) != record
         else { return false }
         try VehicleTable.complete(record, in: transaction)
-        try KnownFleet.announceChange(in: transaction)
+        try FleetChange.fleet.announce(in: transaction)
         return true
       }
       if isKnown { known.forget() }
@@ -164,7 +175,7 @@ extension FleetService {
         try VehicleTable.note(.providerDropOff, of: record.vehicle.uuid.description, at: now, in: transaction)
         // Its first notice has the key to which it encrypts what it reports.
         try NoticeTable.want([record.vehicle.uuid.description], at: now, in: transaction)
-        try KnownFleet.announceChange(in: transaction)
+        try FleetChange.fleet.announce(in: transaction)
       }
       known.forget()
     } catch StoreError.constraint {

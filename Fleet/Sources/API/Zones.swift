@@ -51,7 +51,7 @@ extension FleetService {
           throw FleetRefusal.tooManyZones(ZoneTable.most)
         }
         try ZoneTable.insert(zone, at: now, in: transaction)
-        try KnownFleet.announceChange(in: transaction)
+        try FleetChange.fleet.announce(in: transaction)
       }
     } catch StoreError.constraint { throw FleetRefusal.zoneTaken }
     known.forget()
@@ -70,7 +70,7 @@ extension FleetService {
   private func remove(_ name: String) async throws -> Bool {
     let isRemoved = try await store.write { transaction in
       guard try ZoneTable.remove(name, in: transaction) else { return false }
-      try KnownFleet.announceChange(in: transaction)
+      try FleetChange.fleet.announce(in: transaction)
       return true
     }
     if isRemoved { known.forget() }

@@ -109,9 +109,14 @@ package struct Body: Sendable {
 extension Response {
   /// An answer in JSON.
   package init(_ status: HTTPResponse.Status = .ok, json: JSON, headers: HTTPFields = [:]) {
+    self.init(status, jsonText: json.text, headers: headers)
+  }
+
+  /// An answer in JSON that is a text already.
+  package init(_ status: HTTPResponse.Status = .ok, jsonText: String, headers: HTTPFields = [:]) {
     var headers = headers
     headers[.contentType] = "application/json"
     headers[.cacheControl] = headers[.cacheControl] ?? "no-store"
-    self.init(status: status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(string: json.text)))
+    self.init(status: status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(string: jsonText)))
   }
 }

@@ -115,6 +115,8 @@ final class ConnectionWatch: ChannelDuplexHandler {
   private var taken = 0
   private var looksWithoutProgress = 0
   private var nextLook: Scheduled<Void>?
+  /// The client has ended its side.
+  private var isInputClosed = false
 
   init(_ connections: Connections) { self.connections = connections }
 
@@ -130,6 +132,16 @@ final class ConnectionWatch: ChannelDuplexHandler {
     nextLook = nil
     if isAdmitted { connections.remove(context.channel, network) }
     context.fireChannelInactive()
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    // A client that sends no more may still read: it has until the next look. A request that waits for a change would
+    // else keep a connection whose client has gone.
+    if case ChannelEvent.inputClosed? = event as? ChannelEvent {
+      isInputClosed = true
+      if nextLook == nil { schedule(context) }
+    }
+    context.fireUserInboundEventTriggered(event)
   }
 
   func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
@@ -161,7 +173,10 @@ final class ConnectionWatch: ChannelDuplexHandler {
   private func look(_ context: ChannelHandlerContext) {
     nextLook = nil
     let waiting = waiting(context)
-    guard waiting > 0 else { return }
+    guard waiting > 0 else {
+      if isInputClosed { context.close(promise: nil) }
+      return
+    }
     looksWithoutProgress = written - waiting > taken ? 0 : looksWithoutProgress + 1
     taken = written - waiting
     if looksWithoutProgress < Self.patience { schedule(context) } else { context.close(promise: nil) }

@@ -33,7 +33,8 @@ final class RequestQueue: ChannelDuplexHandler, RemovableChannelHandler {
     case tooLargeHeader
   }
 
-  private var waiting = CircularBuffer<Waiting>()
+  // Most clients ask one thing after the other.
+  private var waiting = CircularBuffer<Waiting>(initialCapacity: 1)
   private var waitingRequests = 0
   /// The end of the present request was not passed on yet.
   private var isArriving = false

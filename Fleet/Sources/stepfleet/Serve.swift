@@ -160,7 +160,7 @@ struct Serve: AsyncParsableCommand {
       configuration: .init(
         // They stop from the last to the first, one after the other.
         services: [admin] + others + [
-          open, Ending(connections: [connections, own, asking], logger: logger),
+          open, Ending(service: service, connections: [connections, own, asking], logger: logger),
         ],
         gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
     try await group.run()
@@ -363,6 +363,7 @@ private struct Telling: Service {
 
 /// Ends the server in time, whatever its clients do: who still reads an answer has a few seconds.
 private struct Ending: Service {
+  let service: FleetService
   let connections: [Connections]
   let logger: Logger
 
@@ -371,6 +372,7 @@ private struct Ending: Service {
 
   func run() async throws {
     try? await gracefulShutdown()
+    service.endWaiting()
     // This service ends now, because the others wait for it.
     DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience) { for one in connections { one.end() } }
     DispatchQueue.global().asyncAfter(deadline: .now() + Self.limit) {

@@ -305,7 +305,7 @@ import Web
     let following = Task { await bench.service.followAnnouncements() }
     try await bench.store.write { transaction in
       try transaction.run("UPDATE vehicle SET name = 'bus' WHERE name = 'car'")
-      try KnownFleet.announceChange(in: transaction)
+      try FleetChange.fleet.announce(in: transaction)
     }
     while try await bench.service.vehicles()[0].vehicle.name != "bus" {
       // The announcement is on its way. If the change was made before the following began, this forgets it as well.

@@ -10,6 +10,7 @@
     revoke    from `stepfleet revoke` to a stepd that refuses
     notices   until the broker has the notices of 1,000 and of 2,000 vehicles, and a revoked booking's meanwhile
     events    from a motion's end until it is shown, and as many events as wait in a vehicle
+    watch     how soon 1,000 riders who watch a list see a change, their memory, and bookings meanwhile
     scale     access, and from a revocation to the broker, with 100, 1,000 and 10,000 vehicles of 20 live tokens each
 
 All serve HTTP/1.1 with TLS and one certificate, each with its own copy of one SQLite database that stepfleet has made: its
@@ -59,6 +60,7 @@ from test_fleet import Car  # noqa: E402
 from test_stepctl import Phone  # noqa: E402
 from told import Kept, multiplied  # noqa: E402
 from vehicle import free_port  # noqa: E402
+from watching import WATCHERS, Watchers, built, measure_watchers  # noqa: E402
 
 SECONDS, THREADS = 2, 2
 # As many as one run can make, so that nobody reaches the limit of bookings.
@@ -238,6 +240,35 @@ def measure_load(folder: Path, rounds: int):
 
 def verdicts(ratios: list[float], goals: tuple) -> str:
     return "".join(f"   {ratio:5.2f} (goal ≥ {goal:g})" for ratio, goal in zip(ratios, goals))
+
+
+def measure_watch(folder: Path, rounds: int):
+    server = Server(folder / "fleet")
+    server.changes(bookings=LIMIT, connections_each=2 * WATCHERS)
+    fleet, program = Fleet(server.url), built(folder)
+    with closing(sqlite3.connect(server.folder / "data/fleet.sqlite")) as connection:
+        connection.executescript(f"BEGIN;\n{fleet.rows()}COMMIT;")
+    context = ssl.create_default_context(cafile=server.verify)
+    with closing(Serving(server.port, [STEPFLEET, "serve", server.folder], folder / "log")) as serving:
+        serving.start(context)
+        # No server takes a proof from before its start, to the second.
+        time.sleep(1.1)
+        watchers = measure_watchers(program, fleet, serving, server.verify, context)
+        watchers.close()
+        for path in ("/v1/vehicles", "/v1/bookings"):
+            rates = {True: [], False: []}
+            for _ in range(rounds):
+                for isWatched in random.sample((True, False), 2):
+                    fleet.write(folder / "requests", "book", 6000 * SECONDS)
+                    with ExitStack() as stack:
+                        if isWatched:
+                            stack.enter_context(
+                                closing(Watchers(program, server.url, server.verify, fleet.riders[:WATCHERS], path)))
+                        rates[isWatched].append(load([server.url], [folder / "requests"], 16)["rate"])
+            ratio = statistics.median(a / b for a, b in zip(rates[True], rates[False]))
+            print(
+                f"while {WATCHERS:,} watch {path}: {statistics.median(rates[True]):,.0f} bookings a second, without them "
+                f"{statistics.median(rates[False]):,.0f}: {ratio:.2f} (goal ≥ 0.8)", flush=True)
 
 
 def measure_start(folder: Path, rounds: int):
@@ -486,6 +517,7 @@ def measure_notices(folder: Path, rounds: int):
 PARTS = {
     "load": measure_load, "start": measure_start, "servers": measure_servers, "book": measure_book,
     "revoke": measure_revoke, "notices": measure_notices, "events": measure_events, "scale": measure_scale,
+    "watch": measure_watch,
 }  # fmt: skip
 
 

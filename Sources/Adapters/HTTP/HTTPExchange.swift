@@ -40,6 +40,11 @@ package struct HTTPRequest: Equatable, Sendable {
   }
 }
 
+extension HTTPRequest {
+  /// Whether it names a version that is known already (RFC 9110, 13.1.2).
+  package var hasTag: Bool { headers.contains { $0.name == "If-None-Match" } }
+}
+
 /// A complete answer.
 package struct HTTPResponse: Equatable, Sendable {
   package let status: Int
@@ -60,6 +65,9 @@ package protocol HTTPTransport: AnyObject {
   ///
   /// - Parameter limit: the time limit, to the last byte.
   func send(_ request: HTTPRequest, within limit: Duration) throws(HTTPError) -> HTTPResponse
+
+  /// What is called about once a second while an answer is awaited.
+  var meanwhile: (() -> Void)? { get set }
 
   /// The certificates that a server presents in the handshake, PEM, its own first. Nothing is sent and nothing is
   /// trusted: they are only to be shown to people.

@@ -23,6 +23,9 @@ struct Vehicles: ContextCommand {
   @Option(help: ArgumentHelp("Only those that stand in this zone.", valueName: "name"))
   var zone: String?
 
+  @Flag(help: "Keep going: show the list again each time that it changes.")
+  var watch = false
+
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
@@ -41,20 +44,32 @@ struct Vehicles: ContextCommand {
     }
     // An older server would take no notice of the zone, and list all vehicles.
     if zone != nil { _ = try client.presentZones() }
+    let place = zone.map { " in the zone \(printable($0))" } ?? ""
+    let none = "\(client.server.host) has no vehicle that can be booked\(place)"
+    if watch {
+      try ListWatch(name: "vehicles") {
+        try client.vehicles(since: $0, free: time, in: zone)
+      } lines: { vehicles in
+        vehicles.isEmpty ? [none] : Self.lines(vehicles)
+      } json: {
+        $0.map(\.json)
+      }.run(client, context, console)
+    }
     let vehicles = try client.vehicles(free: time, in: zone)
     if console.isJSON {
       for vehicle in vehicles { try console.result(vehicle.json) }
       return
     }
+    for line in Self.lines(vehicles) { try console.result(line) }
+    if vehicles.isEmpty { console.note(none) }
+  }
+
+  private static func lines(_ vehicles: [FleetVehicle]) -> [String] {
     let width = min(40, vehicles.map { printable($0.name).columns }.max() ?? 0)
-    for vehicle in vehicles {
+    return vehicles.map { vehicle in
       let name = printable(vehicle.name).truncated(to: width, ellipsis: "…").aligned(to: width)
       let steps = vehicle.steps.map(\.id.description).joined(separator: ", ")
-      try console.result("\(name)  \(vehicle.availability.aligned(to: 15))  \(steps)")
-    }
-    if vehicles.isEmpty {
-      let place = zone.map { " in the zone \(printable($0))" } ?? ""
-      console.note("\(client.server.host) has no vehicle that can be booked\(place)")
+      return "\(name)  \(vehicle.availability.aligned(to: 15))  \(steps)"
     }
   }
 }

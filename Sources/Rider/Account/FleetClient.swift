@@ -42,12 +42,14 @@ package final class FleetClient {
 
   package let server: FleetAddress
   package let folder: FleetFolder
-  let world: World
+  package let world: World
   /// PEM; nil for the system's.
   let authorities: String?
   /// The time limit for everything; nil if each request has its own limit.
   private let deadline: Instant?
-  private var transport: (any HTTPTransport)?
+  private var transport: (any HTTPTransport)? { didSet { transport?.meanwhile = meanwhile } }
+  /// What is called about once a second while an answer is awaited.
+  package var meanwhile: (() -> Void)? { didSet { transport?.meanwhile = meanwhile } }
   /// How far the server's clock is ahead of this computer's, seconds; 0 until both differ by more than a few.
   package private(set) var lead: Int64 = 0
 
@@ -96,7 +98,10 @@ package final class FleetClient {
       let ahead = date - world.clock()
       lead = abs(ahead) > 5 ? ahead : 0
     }
-    guard !(300..<400).contains(response.status) else { throw .redirected(host: server.host) }
+    // Status 304 says that what the request names with its tag is still so.
+    guard !(300..<400).contains(response.status) || response.status == 304 && request.hasTag else {
+      throw .redirected(host: server.host)
+    }
     return response
   }
 
@@ -104,7 +109,9 @@ package final class FleetClient {
   ///
   /// - Throws: `problem`, with the content of any other answer.
   private func accepted(_ response: HTTPResponse) throws(FleetError) -> HTTPResponse {
-    guard (200..<300).contains(response.status) else { throw .problem(Problem(response), host: server.host) }
+    guard (200..<300).contains(response.status) || response.status == 304 else {
+      throw .problem(Problem(response), host: server.host)
+    }
     return response
   }
 
@@ -272,10 +279,14 @@ package final class FleetClient {
   ///   - time: when the vehicles must be free; nil for all vehicles.
   ///   - zone: the name of the zone where they must stand; nil for anywhere.
   package func vehicles(free time: Range<Int64>? = nil, in zone: String? = nil) throws -> [FleetVehicle] {
-    let interval = time.map { ["from=\(Timestamp.text($0.lowerBound))", "to=\(Timestamp.text($0.upperBound))"] } ?? []
-    return try pages(of: "vehicles", interval + (zone.map { ["zone=\(Self.encoded($0))"] } ?? [])) {
-      json throws(FleetError) in try FleetVehicle(json, from: server.host)
+    try pages(of: "vehicles", vehicleQuery(free: time, in: zone)) { json throws(FleetError) in
+      try FleetVehicle(json, from: server.host)
     }
+  }
+
+  func vehicleQuery(free time: Range<Int64>?, in zone: String?) -> [String] {
+    let interval = time.map { ["from=\(Timestamp.text($0.lowerBound))", "to=\(Timestamp.text($0.upperBound))"] } ?? []
+    return interval + (zone.map { ["zone=\(Self.encoded($0))"] } ?? [])
   }
 
   /// - Throws: `FleetError.problem` with status 404 from a server that has no zones.
@@ -287,20 +298,38 @@ package final class FleetClient {
   private func pages<Item>(
     of list: String, _ query: [String], _ read: (JSON) throws(FleetError) -> Item
   ) throws -> [Item] {
-    var items: [Item] = []
-    var next: String?
-    repeat {
-      let query = (query + (next.map { ["after=\(Self.encoded($0))"] } ?? [])).joined(separator: "&")
-      let reader = try AnswerReader(ask(.get, "/v1/\(list)\(query.isEmpty ? "" : "?\(query)")"), from: server.host)
+    try pages(of: list, query, from: page(of: list, query, after: nil), isWhole: true, read)
+  }
+
+  /// One page of a list.
+  ///
+  /// - Parameter after: what the page before has said comes next; nil for the first page.
+  func page(
+    of list: String, _ query: [String], after: String?, headers: [HTTPRequest.Header] = []
+  ) throws -> HTTPResponse {
+    let query = (query + (after.map { ["after=\(Self.encoded($0))"] } ?? [])).joined(separator: "&")
+    return try ask(.get, "/v1/\(list)\(query.isEmpty ? "" : "?\(query)")", headers: headers)
+  }
+
+  /// The items of a page, and of those after it.
+  ///
+  /// - Parameter isWhole: whether to read those after it.
+  func pages<Item>(
+    of list: String, _ query: [String], from first: HTTPResponse, isWhole: Bool,
+    _ read: (JSON) throws(FleetError) -> Item
+  ) throws -> [Item] {
+    var (items, response): ([Item], HTTPResponse) = ([], first)
+    while true {
+      let reader = try AnswerReader(response, from: server.host)
       let page = try reader.list(list, limit: 1000, read)
       items += page
-      next = try reader.optionalText("next")
+      guard let next = try reader.optionalText("next"), isWhole else { return items }
       // A server that always has another page would keep the rider waiting for ever.
-      guard items.count <= Self.mostItems, next == nil || !page.isEmpty else {
+      guard items.count <= Self.mostItems, !page.isEmpty else {
         throw FleetError.malformed("it has too many \(list)", host: server.host)
       }
-    } while next != nil
-    return items
+      response = try self.page(of: list, query, after: next)
+    }
   }
 
   private static let mostItems = 100_000
@@ -346,9 +375,8 @@ package final class FleetClient {
 
   /// The newest, which include all that are not over.
   package func bookings() throws -> [Booking] {
-    let reader = try AnswerReader(ask(.get, "/v1/bookings"), from: server.host)
-    return try reader.list("bookings", limit: 1000) { json throws(FleetError) in
-      try Booking(json, from: server.host)
+    try pages(of: "bookings", [], from: page(of: "bookings", [], after: nil), isWhole: false) {
+      json throws(FleetError) in try Booking(json, from: server.host)
     }
   }
 

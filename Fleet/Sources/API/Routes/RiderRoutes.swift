@@ -13,26 +13,25 @@ extension FleetService {
   package func addRoutes(to router: some RouterMethods<FleetContext>, _ authenticator: any Authenticator) {
     router.get("/v1/vehicles") { [self] request, context in
       let caller = try await authenticator.caller(of: request, context)
-      let asked = try Self.interval(request)
-      var zone: FleetZone?
-      if let name = request.uri.queryParameters["zone"] { zone = try await self.zone(named: String(name)) }
-      let now = clock()
-      let riders = try await riders()
-      func showsPlace(_ vehicle: FleetVehicle) -> Bool { riders[vehicle.id].map { $0 == caller.account } ?? true }
-      let found = try await vehicles().filter { [zone] vehicle, _ in
-        guard vehicle.service == .inService else { return false }
-        guard let zone else { return true }
-        return showsPlace(vehicle) && vehicle.place.map { zone.area.contains($0.position) } ?? false
+      let (interval, page) = try (Self.interval(request), Page(request))
+      let zone = request.uri.queryParameters["zone"].map(String.init)
+      func query() async throws -> FleetView.Query {
+        var found: FleetZone?
+        if let zone { found = try await self.zone(named: zone) }
+        return FleetView.Query(interval: interval, zone: found)
       }
-      return Response(
-        json: try Self.page(request, of: found, "vehicles", name: \.vehicle.name) { vehicle, bookings in
-          VehicleForm(vehicle: vehicle, bookings: bookings, now: now, showsPlace: showsPlace(vehicle)).listed(
-            for: asked)
-        })
+      guard Preference.wait(in: request.headers) != nil else {
+        return Response(json: try await view().page(page, of: query(), for: caller.account))
+      }
+      return try await answer(request, caller, about: .fleet) {
+        let view = try await sharedView()
+        return Reading(page: try view.tagged(page, of: await query(), for: caller.account), next: view.next)
+      }
     }
     router.get("/v1/zones") { [self] request, context in
       _ = try await authenticator.caller(of: request, context)
-      return Response(json: try Self.page(request, of: await zones(), "zones", name: \.name) { $0.summary })
+      let page = try Page(request)
+      return Response(json: page.json(of: try await zones(), "zones", name: \.name) { $0.summary })
     }
     router.get("/v1/zones/:id") { [self] request, context in
       _ = try await authenticator.caller(of: request, context)
@@ -40,15 +39,15 @@ extension FleetService {
     }
     router.get("/v1/vehicles/:id") { [self] request, context in
       let caller = try await authenticator.caller(of: request, context)
-      let (vehicle, bookings) = try await vehicle(context.id())
-      let showsPlace = try await riders()[vehicle.id].map { $0 == caller.account } ?? true
-      let json = JSON.object(
-        VehicleForm(vehicle: vehicle, bookings: bookings, now: clock(), showsPlace: showsPlace).members)
-      let etag = EntityTag(of: json)
-      if let known = request.headers[.ifNoneMatch], EntityTag.list(known)?.contains(etag) ?? true {
-        return Response(status: .notModified, headers: [.eTag: etag.text])
+      let id = try context.id()
+      return try await answer(request, caller, about: .vehicle(id)) {
+        let (vehicle, bookings) = try await vehicle(id)
+        let now = clock()
+        let showsPlace = try await riders()[id].map { $0 == caller.account } ?? true
+        let form = VehicleForm(vehicle: vehicle, bookings: bookings, now: now, showsPlace: showsPlace)
+        return Reading(
+          page: TaggedPage(.object(form.members)), next: nextMoment(of: bookings.map(\.interval), after: now))
       }
-      return Response(json: json, headers: [.eTag: etag.text, .cacheControl: "private, no-cache"])
     }
     addBookingRoutes(to: router, authenticator)
     router.post("/v1/enrolments") { [self] request, _ in
@@ -74,14 +73,17 @@ extension FleetService {
   private func addBookingRoutes(to router: some RouterMethods<FleetContext>, _ authenticator: any Authenticator) {
     router.get("/v1/bookings") { [self] request, context in
       let caller = try await authenticator.caller(of: request, context)
-      let now = clock()
-      let after = request.uri.queryParameters["after"].map(String.init)
+      let after = request.uri.queryParameters["after"].map { $0.lowercased() }
       guard after.map({ UUID($0) != nil }) ?? true else { throw Problem.malformed("after is a booking's id") }
-      let (page, next) = try await bookings(of: caller.account, after: after?.lowercased())
-      return Response(
-        json: .object(
+      return try await answer(request, caller, about: .bookings(caller.account)) {
+        let now = clock()
+        let (page, next) = try await bookings(of: caller.account, after: after)
+        let json = JSON.object(
           [.init("bookings", .array(page.map { BookingForm($0, at: now).json }))]
-            + (next.map { [.init("next", .string($0))] } ?? [])))
+            + (next.map { [.init("next", .string($0))] } ?? []))
+        return Reading(
+          page: TaggedPage(json), next: nextMoment(of: page.lazy.map(\.booking.interval), after: now))
+      }
     }
     // A body may take ten seconds. The account is checked after that, because it may have been suspended meanwhile.
     router.post("/v1/bookings") { [self] request, context in
@@ -163,29 +165,6 @@ extension FleetService {
     }
   }
 
-  /// An answer with so many vehicles fits into what one connection may hold.
-  private static let largestPage = 100
-
-  /// The items that the query's `after`, a name, and `limit` ask for, and where the next page begins.
-  ///
-  /// - Parameter items: sorted by name.
-  private static func page<Item>(
-    _ request: Request, of items: [Item], _ member: String, name: (Item) -> String, json: (Item) -> JSON
-  ) throws(Problem) -> JSON {
-    var limit = largestPage
-    if let text = request.uri.queryParameters["limit"] {
-      guard let asked = Int(text), (1...largestPage).contains(asked) else {
-        throw .malformed("limit is 1 to \(largestPage)")
-      }
-      limit = asked
-    }
-    let after = request.uri.queryParameters["after"].map(String.init)
-    let left = items.filter { item in after.map { $0 < name(item) } ?? true }
-    let page = left.prefix(limit)
-    let next = left.count > page.count ? page.last.map { [JSON.Member("next", .string(name($0)))] } : nil
-    return .object([.init(member, .array(page.map(json)))] + (next ?? []))
-  }
-
   private static func steps(_ body: Body) throws(Problem) -> [StepID]? {
     guard let value = body["steps"] else { return nil }
     let steps = value.array?.compactMap { $0.string.flatMap { StepID($0) } } ?? []
@@ -212,6 +191,38 @@ extension FleetService {
       (key.jwk.object ?? []) + [
         .init("kid", .string(key.thumbprint.description)), .init("use", "sig"), .init("alg", "Ed25519"),
       ])
+  }
+}
+
+/// A part of a list that is sorted by names.
+struct Page: Hashable {
+  /// An answer with so many vehicles fits into what one connection may hold.
+  private static let largest = 100
+
+  /// The name after which the page begins; nil for the first page.
+  let after: String?
+  /// How many items it has at most.
+  let limit: Int
+
+  /// The query's `after` and `limit`.
+  init(_ request: Request) throws(Problem) {
+    after = request.uri.queryParameters["after"].map(String.init)
+    guard let text = request.uri.queryParameters["limit"] else {
+      limit = Self.largest
+      return
+    }
+    guard let asked = Int(text), (1...Self.largest).contains(asked) else {
+      throw .malformed("limit is 1 to \(Self.largest)")
+    }
+    limit = asked
+  }
+
+  /// The page of these items, and where the next one begins.
+  func json<Item>(of items: [Item], _ member: String, name: (Item) -> String, json: (Item) -> JSON) -> JSON {
+    let left = items.filter { item in after.map { $0 < name(item) } ?? true }
+    let page = left.prefix(limit)
+    let next = left.count > page.count ? page.last.map { [JSON.Member("next", .string(name($0)))] } : nil
+    return .object([.init(member, .array(page.map(json)))] + (next ?? []))
   }
 }
 

@@ -134,6 +134,7 @@ enum BookingTable {
         .integer(interval.begin), .integer(interval.end),
         .text(booking.steps.map(\.description).joined(separator: " ")), .integer(now),
       ])
+    try FleetChange.booking(account: booking.account, vehicle: booking.vehicle.id).announce(in: transaction)
   }
 
   /// Writes what a change has made of a booking. Of two writers that have read the same version, only one writes.
@@ -142,16 +143,16 @@ enum BookingTable {
   static func update(
     _ id: String, version: Int64, to booking: Booking, parking: Parking?, in transaction: borrowing Transaction
   ) throws(StoreError) -> Bool {
-    try !transaction.run(
-      """
-      UPDATE booking SET ends = ?, state = ?, zone = ?, zone_metres = ?, zone_placed = ?, version = version + 1
-      WHERE id = ? AND version = ? RETURNING version
-      """,
-      [
-        .integer(booking.interval.end), .text(booking.written.rawValue), Value(parking?.zone), Value(parking?.metres),
-        Value(parking?.placed), .text(id), .integer(version),
-      ]
-    ).isEmpty
+    try announce(
+      transaction.run(
+        """
+        UPDATE booking SET ends = ?, state = ?, zone = ?, zone_metres = ?, zone_placed = ?, version = version + 1
+        WHERE id = ? AND version = ? RETURNING account, vehicle
+        """,
+        [
+          .integer(booking.interval.end), .text(booking.written.rawValue), Value(parking?.zone), Value(parking?.metres),
+          Value(parking?.placed), .text(id), .integer(version),
+        ]), in: transaction)
   }
 
   /// Notes that a booking has access.
@@ -160,10 +161,22 @@ enum BookingTable {
   static func giveAccess(
     _ id: String, version: Int64, in transaction: borrowing Transaction
   ) throws(StoreError) -> Bool {
-    try !transaction.run(
-      "UPDATE booking SET has_access = 1 WHERE id = ? AND version = ? AND state IN ('booked', 'active') RETURNING id",
-      [.text(id), .integer(version)]
-    ).isEmpty
+    try announce(
+      transaction.run(
+        """
+        UPDATE booking SET has_access = 1 WHERE id = ? AND version = ? AND state IN ('booked', 'active')
+        RETURNING account, vehicle
+        """, [.text(id), .integer(version)]), in: transaction)
+  }
+
+  /// Announces that these bookings have changed.
+  ///
+  /// - Returns: whether there are any.
+  private static func announce(_ rows: [Row], in transaction: borrowing Transaction) throws(StoreError) -> Bool {
+    for row in rows {
+      try FleetChange.booking(account: row.text("account"), vehicle: row.text("vehicle")).announce(in: transaction)
+    }
+    return !rows.isEmpty
   }
 
   /// Which bookings the operator cancels at once.
@@ -211,6 +224,7 @@ enum BookingTable {
       UPDATE booking SET state = 'cancelled', version = version + 1
       WHERE \(group.condition) AND state IN ('booked', 'active') AND ends > ? RETURNING id, vehicle, account
       """, group.values + [.integer(now)])
+    _ = try announce(open, in: transaction)
     for row in open {
       try VehicleTable.note(
         .providerCancellation, of: row.text("vehicle"), row.text("id"), at: now, in: transaction)
@@ -253,13 +267,13 @@ enum BookingTable {
       let written = try transaction.run(
         """
         UPDATE booking SET state = ? WHERE id = ? AND state IN ('booked', 'active') AND ends = ? AND has_access = ?
-        RETURNING id
+        RETURNING account, vehicle
         """,
         [
           .text(booking.state(at: now).rawValue), .text(row.text("id")), .integer(booking.interval.end),
           .integer(booking.hasAccess ? 1 : 0),
         ])
-      if written.isEmpty { continue }
+      guard try announce(written, in: transaction) else { continue }
       try VehicleTable.note(
         FleetEvent(timeEndedOf: booking), of: row.text("vehicle"), row.text("id"), at: booking.interval.end,
         in: transaction)

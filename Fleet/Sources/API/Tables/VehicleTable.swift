@@ -232,7 +232,7 @@ enum VehicleTable {
       UPDATE vehicle SET latitude = ?, longitude = ?, placed_at = ?
       WHERE id = ? AND COALESCE(placed_at, -1) <= ? RETURNING id
       """, [.integer(latitude), .integer(longitude), .integer(time), .text(id), .integer(time)])
-    if !placed.isEmpty { try KnownFleet.announcePlace(in: transaction) }
+    if !placed.isEmpty { try FleetChange.place.announce(in: transaction) }
   }
 
   /// A vehicle that is removed, and that the operator may still know.

@@ -67,6 +67,7 @@ extension Booking {
   var line: String {
     let time = "\(dateAndTime(from))  \(dateAndTime(to))"
     return "\(shortID)  \(time)  \(state.aligned(to: 9))  \(printable(title))"
+      + (parking.map { ", \(printable($0.shortText))" } ?? "")
   }
 
   /// One line for each property.
@@ -118,6 +119,8 @@ struct ClosingOptions: ParsableArguments {
 }
 
 extension Parking {
+  fileprivate var shortText: String { metres > 0 ? "\(metres) m from \(zone)" : "in \(zone)" }
+
   fileprivate var text: String {
     metres > 0 ? "\(metres) m from the parking zone \(zone)" : "in the parking zone \(zone)"
   }

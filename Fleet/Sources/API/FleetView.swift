@@ -1,0 +1,147 @@
+import Booking
+import Domain
+import Encoding
+import GeoJSON
+import Synchronization
+import Web
+
+/// The vehicles in service as they are at one moment.
+///
+/// All who watch the fleet share one: a list that many ask for is made once.
+final class FleetView: Sendable {
+  private let vehicles: [(vehicle: FleetVehicle, bookings: [Booking])]
+  /// The accounts whose vehicles are in use, by the vehicles' ids.
+  private let riders: [String: String]
+  /// When it was read, Unix time.
+  let now: Int64
+  private let pages = Mutex<[PageKey: TaggedPage]>([:])
+  private let tags = Mutex<[ListKey: EntityTag]>([:])
+
+  /// Which vehicles somebody asks for.
+  struct Query {
+    /// For which the list says whether a vehicle is free; nil for none.
+    let interval: Interval?
+    /// The zone where the vehicles stand; nil for anywhere.
+    let zone: FleetZone?
+  }
+
+  private struct ListKey: Hashable {
+    let interval: Interval?
+    /// The zone's id.
+    let zone: String?
+    /// The account that asks, if it sees more than others: the place of a vehicle that it uses.
+    let rider: String?
+  }
+
+  private struct PageKey: Hashable {
+    let list: ListKey
+    let page: Page
+  }
+
+  /// Different answers that one view keeps. Whoever asks for more of them has them made anew.
+  private static let mostKept = 256
+
+  init(_ vehicles: [(vehicle: FleetVehicle, bookings: [Booking])], riders: [String: String], at now: Int64) {
+    self.vehicles = vehicles.filter { $0.vehicle.service == .inService }
+    (self.riders, self.now) = (riders, now)
+  }
+
+  /// The next moment at which a booking begins or ends, Unix time; nil if there is none.
+  var next: Int64? { nextMoment(of: vehicles.lazy.flatMap { $0.bookings.map(\.interval) }, after: now) }
+
+  /// A page of the list, as an account sees it.
+  func page(_ page: Page, of query: Query, for account: String) -> JSON {
+    page.json(of: found(query, for: account), "vehicles", name: \.vehicle.name) {
+      form($0, for: account).listed(for: query.interval)
+    }
+  }
+
+  /// The page, with a tag that changes when anything in the list does: whoever has read several pages of a list waits
+  /// for a change of the first one.
+  func tagged(_ page: Page, of query: Query, for account: String) -> TaggedPage {
+    let list = ListKey(
+      interval: query.interval, zone: query.zone?.id, rider: riders.values.contains(account) ? account : nil)
+    let key = PageKey(list: list, page: page)
+    if let known = pages.withLock({ $0[key] }) { return known }
+    let made = TaggedPage(self.page(page, of: query, for: account), etag: tag(of: list, query, for: account))
+    pages.withLock { if $0.count < Self.mostKept { $0[key] = made } }
+    return made
+  }
+
+  private func tag(of list: ListKey, _ query: Query, for account: String) -> EntityTag {
+    if let known = tags.withLock({ $0[list] }) { return known }
+    let made = EntityTag(
+      of: JSON.array(found(query, for: account).map { form($0, for: account).listed(for: query.interval) }).text)
+    tags.withLock { if $0.count < Self.mostKept { $0[list] = made } }
+    return made
+  }
+
+  private func found(_ query: Query, for account: String) -> [(vehicle: FleetVehicle, bookings: [Booking])] {
+    guard let zone = query.zone else { return vehicles }
+    return vehicles.filter { vehicle, _ in
+      showsPlace(of: vehicle, to: account) && vehicle.place.map { zone.area.contains($0.position) } ?? false
+    }
+  }
+
+  private func showsPlace(of vehicle: FleetVehicle, to account: String) -> Bool {
+    riders[vehicle.id].map { $0 == account } ?? true
+  }
+
+  private func form(
+    _ item: (vehicle: FleetVehicle, bookings: [Booking]), for account: String
+  ) -> VehicleForm {
+    VehicleForm(
+      vehicle: item.vehicle, bookings: item.bookings, now: now, showsPlace: showsPlace(of: item.vehicle, to: account))
+  }
+}
+
+/// An answer that a client may have already.
+struct TaggedPage: Sendable {
+  /// JSON.
+  let text: String
+  let etag: EntityTag
+
+  /// - Parameter etag: nil for one of this content.
+  init(_ json: JSON, etag: EntityTag? = nil) {
+    text = json.text
+    self.etag = etag ?? EntityTag(of: text)
+  }
+}
+
+/// The next moment at which one of these begins or ends, Unix time; nil if there is none.
+func nextMoment(of intervals: some Sequence<Interval>, after now: Int64) -> Int64? {
+  intervals.flatMap { [$0.begin, $0.end] }.filter { $0 > now }.min()
+}
+
+/// The view that all who watch the fleet share.
+final class SharedView: Sendable {
+  private struct Reading {
+    let round: Int
+    let task: Task<FleetView, any Error>
+  }
+
+  private let state = Mutex<Reading?>(nil)
+
+  /// - Parameters:
+  ///   - round: how often the fleet has changed: the view is not older.
+  ///   - now: Unix time.
+  ///   - read: reads a new view.
+  func view(
+    round: Int, at now: Int64, _ read: @escaping @Sendable () async throws -> FleetView
+  ) async throws -> FleetView {
+    let reading = state.withLock { $0 }
+    if let reading, reading.round == round, let view = try? await reading.task.value,
+      view.next.map({ now < $0 }) ?? true
+    {
+      return view
+    }
+    let task = state.withLock { present in
+      // Another one of those who were woken may have begun.
+      if let present, present.round == round, present.task != reading?.task { return present.task }
+      let task = Task(operation: read)
+      present = Reading(round: round, task: task)
+      return task
+    }
+    return try await task.value
+  }
+}
