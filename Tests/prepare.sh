@@ -40,7 +40,7 @@ debs) packages=(binutils dpkg-dev mmdebstrap qemu-user-static) ;;
 archive) packages=(apt-utils gpg binutils python3 python3-venv xz-utils) ;;
 fleet | test-fleet | bench-fleet)
   packages+=("${fleet[@]}" mosquitto-dev)
-  if [[ $1 != fleet ]]; then packages+=(mosquitto mosquitto-clients postgresql python3 python3-venv rabbitmq-server); fi
+  if [[ $1 != fleet ]]; then packages+=(chromium-headless-shell mosquitto mosquitto-clients openssl postgresql python3 python3-venv rabbitmq-server); fi
   if [[ $1 == bench-fleet ]]; then packages+=(curl golang-go golang-github-mattn-go-sqlite3-dev wrk); fi
   ;;
 *)
@@ -102,6 +102,14 @@ test | test-arm64)
   fi
   ;;
 archive) environment Packaging/requirements.txt .build/sbom ;;
-test-fleet) environment Fleet/Tests/requirements.txt Fleet/.build/venv ;;
+test-fleet)
+  environment Fleet/Tests/requirements.txt Fleet/.build/venv
+  # axe-core alone: what brings it is for another browser, and is not used.
+  axe=Fleet/.build/venv/lib/python3*/site-packages/pytest_playwright_axe
+  if ! compgen -G "$axe" >/dev/null; then
+    Fleet/.build/venv/bin/python -m pip install --quiet --no-compile --no-deps --ignore-requires-python \
+      pytest-playwright-axe==4.14.0
+  fi
+  ;;
 bench-fleet) environment Fleet/Tests/Benchmarks/requirements.txt Fleet/.build/bench ;;
 esac

@@ -44,6 +44,8 @@ final class Changes: Sendable {
   enum Subject: Hashable {
     /// Any vehicle's state or place, or a zone.
     case fleet
+    /// When any vehicle is free.
+    case plans
     /// One vehicle's state or place.
     case vehicle(String)
     /// An account's bookings.
@@ -94,7 +96,7 @@ final class Changes: Sendable {
     state.withLock { state in
       switch change {
       case .booking(let account, let vehicle):
-        state.changed.formUnion([.fleet, .vehicle(vehicle), .bookings(account)])
+        state.changed.formUnion([.fleet, .plans, .vehicle(vehicle), .bookings(account)])
       case .fleet, .place, nil: state.isAllChanged = true
       }
     }
@@ -102,16 +104,23 @@ final class Changes: Sendable {
   }
 
   /// Tells changes to those who wait, until the task is cancelled.
-  func tell() async {
+  ///
+  /// - Parameter hasFleetChanged: whether a booking has made a difference to those who wait for the fleet. Most are for
+  ///   another time.
+  func tell(_ hasFleetChanged: () async -> Bool) async {
     for await _ in signals {
-      let woken = state.withLock { state in
+      var (changed, isAll) = state.withLock { state in
         defer { (state.changed, state.isAllChanged) = ([], false) }
         if state.isAllChanged || state.changed.contains(.fleet) { state.round += 1 }
-        return state.wake { [isAll = state.isAllChanged, changed = state.changed] in
-          isAll || changed.contains($0.subject)
-        }
+        return (state.changed, state.isAllChanged)
       }
-      for continuation in woken { continuation.resume() }
+      if !isAll, changed.contains(.fleet) {
+        let isAwaited = state.withLock { $0.waiters.values.contains { $0.subject == .fleet } }
+        if isAwaited, await !hasFleetChanged() { changed.remove(.fleet) }
+      }
+      for continuation in state.withLock({ $0.wake { isAll || changed.contains($0.subject) } }) {
+        continuation.resume()
+      }
       try? await Task.sleep(for: Self.pause)
     }
   }

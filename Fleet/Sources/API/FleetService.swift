@@ -40,7 +40,8 @@ package final class FleetService: Sendable {
 
   /// Follows changes of vehicles by this server and by others of the same database. Ends with the store.
   package func followAnnouncements() async {
-    async let telling: Void = changes.tell()
+    // It ends with this function.
+    async let _ = tellChanges()
     let announcements = store.announcements()
     known.forget()
     for await announcement in announcements {
@@ -53,7 +54,16 @@ package final class FleetService: Sendable {
       changes.note(change)
       if change == nil || change == .fleet { Task { await noteFailure { try await folders.agreeSoon() } } }
     }
-    await telling
+  }
+
+  private func tellChanges() async {
+    var last: FleetView?
+    await changes.tell {
+      // Who waits is told as well if the database cannot be read, and hears of that.
+      guard let view = try? await sharedView(for: nil) else { return true }
+      defer { last = view }
+      return last.map { !view.isSame(as: $0) } ?? true
+    }
   }
 
   /// Answers the requests that wait, and lets none wait from now on.

@@ -10,24 +10,19 @@ import Web
 /// All who watch the fleet share one: a list that many ask for is made once.
 final class FleetView: Sendable {
   private let vehicles: [(vehicle: FleetVehicle, bookings: [Booking])]
+  /// For which the list says whether a vehicle is free; nil for none.
+  private let interval: Interval?
   /// The accounts whose vehicles are in use, by the vehicles' ids.
   private let riders: [String: String]
   /// When it was read, Unix time.
-  let now: Int64
+  private let now: Int64
+  /// The next moment at which a booking begins or ends, Unix time; nil if there is none.
+  let next: Int64?
   private let pages = Mutex<[PageKey: TaggedPage]>([:])
   private let tags = Mutex<[ListKey: EntityTag]>([:])
 
-  /// Which vehicles somebody asks for.
-  struct Query {
-    /// For which the list says whether a vehicle is free; nil for none.
-    let interval: Interval?
-    /// The zone where the vehicles stand; nil for anywhere.
-    let zone: FleetZone?
-  }
-
   private struct ListKey: Hashable {
-    let interval: Interval?
-    /// The zone's id.
+    /// The zone's id; nil for anywhere.
     let zone: String?
     /// The account that asks, if it sees more than others: the place of a vehicle that it uses.
     let rider: String?
@@ -41,43 +36,57 @@ final class FleetView: Sendable {
   /// Different answers that one view keeps. Whoever asks for more of them has them made anew.
   private static let mostKept = 256
 
-  init(_ vehicles: [(vehicle: FleetVehicle, bookings: [Booking])], riders: [String: String], at now: Int64) {
-    self.vehicles = vehicles.filter { $0.vehicle.service == .inService }
-    (self.riders, self.now) = (riders, now)
+  /// - Parameters:
+  ///   - vehicles: each with those of its open bookings that `interval` makes necessary; without one, with the present.
+  ///   - nextBegin: when the next booking that is not among them begins, Unix time.
+  init(
+    _ vehicles: [(vehicle: FleetVehicle, bookings: [Booking])], interval: Interval?, nextBegin: Int64?,
+    riders: [String: String], at now: Int64
+  ) {
+    (self.vehicles, self.interval, self.riders, self.now) = (vehicles, interval, riders, now)
+    let moments = vehicles.lazy.flatMap { $0.bookings.map(\.interval) }
+    next = [nextMoment(of: moments, after: now), nextBegin].compactMap(\.self).min()
   }
 
-  /// The next moment at which a booking begins or ends, Unix time; nil if there is none.
-  var next: Int64? { nextMoment(of: vehicles.lazy.flatMap { $0.bookings.map(\.interval) }, after: now) }
+  /// Whether every account sees in it what it saw in an earlier one.
+  func isSame(as other: FleetView) -> Bool {
+    riders == other.riders && vehicles.count == other.vehicles.count
+      && zip(vehicles, other.vehicles).allSatisfy { one, two in
+        one.vehicle == two.vehicle
+          && one.vehicle.state(one.bookings, at: now) == two.vehicle.state(two.bookings, at: other.now)
+      }
+  }
 
   /// A page of the list, as an account sees it.
-  func page(_ page: Page, of query: Query, for account: String) -> JSON {
-    page.json(of: found(query, for: account), "vehicles", name: \.vehicle.name) {
-      form($0, for: account).listed(for: query.interval)
+  ///
+  /// - Parameter zone: where the vehicles stand; nil for anywhere.
+  func page(_ page: Page, in zone: FleetZone?, for account: String) -> JSON {
+    page.json(of: found(zone, for: account), "vehicles", name: \.vehicle.name) {
+      form($0, for: account).listed(for: interval)
     }
   }
 
   /// The page, with a tag that changes when anything in the list does: whoever has read several pages of a list waits
   /// for a change of the first one.
-  func tagged(_ page: Page, of query: Query, for account: String) -> TaggedPage {
-    let list = ListKey(
-      interval: query.interval, zone: query.zone?.id, rider: riders.values.contains(account) ? account : nil)
+  func tagged(_ page: Page, in zone: FleetZone?, for account: String) -> TaggedPage {
+    let list = ListKey(zone: zone?.id, rider: riders.values.contains(account) ? account : nil)
     let key = PageKey(list: list, page: page)
     if let known = pages.withLock({ $0[key] }) { return known }
-    let made = TaggedPage(self.page(page, of: query, for: account), etag: tag(of: list, query, for: account))
+    let made = TaggedPage(self.page(page, in: zone, for: account), etag: tag(of: list, zone, for: account))
     pages.withLock { if $0.count < Self.mostKept { $0[key] = made } }
     return made
   }
 
-  private func tag(of list: ListKey, _ query: Query, for account: String) -> EntityTag {
+  private func tag(of list: ListKey, _ zone: FleetZone?, for account: String) -> EntityTag {
     if let known = tags.withLock({ $0[list] }) { return known }
     let made = EntityTag(
-      of: JSON.array(found(query, for: account).map { form($0, for: account).listed(for: query.interval) }).text)
+      of: JSON.array(found(zone, for: account).map { form($0, for: account).listed(for: interval) }).text)
     tags.withLock { if $0.count < Self.mostKept { $0[list] = made } }
     return made
   }
 
-  private func found(_ query: Query, for account: String) -> [(vehicle: FleetVehicle, bookings: [Booking])] {
-    guard let zone = query.zone else { return vehicles }
+  private func found(_ zone: FleetZone?, for account: String) -> [(vehicle: FleetVehicle, bookings: [Booking])] {
+    guard let zone else { return vehicles }
     return vehicles.filter { vehicle, _ in
       showsPlace(of: vehicle, to: account) && vehicle.place.map { zone.area.contains($0.position) } ?? false
     }
@@ -113,33 +122,37 @@ func nextMoment(of intervals: some Sequence<Interval>, after now: Int64) -> Int6
   intervals.flatMap { [$0.begin, $0.end] }.filter { $0 > now }.min()
 }
 
-/// The view that all who watch the fleet share.
+/// The views that those share who watch the fleet.
 final class SharedView: Sendable {
   private struct Reading {
     let round: Int
     let task: Task<FleetView, any Error>
   }
 
-  private let state = Mutex<Reading?>(nil)
+  /// By the intervals that they are for.
+  private let readings = Mutex<[Interval?: Reading]>([:])
+  /// So many are kept. Each interval that somebody asks for needs one of its own.
+  private static let mostKept = 16
 
   /// - Parameters:
   ///   - round: how often the fleet has changed: the view is not older.
   ///   - now: Unix time.
   ///   - read: reads a new view.
   func view(
-    round: Int, at now: Int64, _ read: @escaping @Sendable () async throws -> FleetView
+    for interval: Interval?, round: Int, at now: Int64, _ read: @escaping @Sendable () async throws -> FleetView
   ) async throws -> FleetView {
-    let reading = state.withLock { $0 }
+    let reading = readings.withLock { $0[interval] }
     if let reading, reading.round == round, let view = try? await reading.task.value,
       view.next.map({ now < $0 }) ?? true
     {
       return view
     }
-    let task = state.withLock { present in
+    let task = readings.withLock { readings in
       // Another one of those who were woken may have begun.
-      if let present, present.round == round, present.task != reading?.task { return present.task }
+      if let present = readings[interval], present.round == round, present.task != reading?.task { return present.task }
       let task = Task(operation: read)
-      present = Reading(round: round, task: task)
+      if readings.count >= Self.mostKept, readings[interval] == nil { readings.removeAll() }
+      readings[interval] = Reading(round: round, task: task)
       return task
     }
     return try await task.value

@@ -23,15 +23,29 @@ extension FleetService {
     return vehicles.map { ($0, bookings[$0.id] ?? []) }
   }
 
-  /// All vehicles as they are now.
-  func view() async throws -> FleetView {
-    let (vehicles, riders) = try await (vehicles(), riders())
-    return FleetView(vehicles, riders: riders, at: clock())
+  /// The vehicles in service as they are now.
+  ///
+  /// - Parameter interval: for which it is to be said whether they are free; nil for none.
+  func view(for interval: Interval?) async throws -> FleetView {
+    let now = clock()
+    let vehicles = try await known.all().filter { $0.service == .inService }
+    let (bookings, nextBegin, riders) = try await store.read { transaction in
+      let riders = try BookingTable.riders(at: now, in: transaction)
+      guard interval != nil else {
+        let (bookings, next) = try BookingTable.present(at: now, in: transaction)
+        return (bookings, next, riders)
+      }
+      return (try BookingTable.openByVehicle(at: now, in: transaction), Int64?.none, riders)
+    }
+    return FleetView(
+      vehicles.map { ($0, bookings[$0.id] ?? []) }, interval: interval, nextBegin: nextBegin, riders: riders, at: now)
   }
 
   /// The view that those share who watch the fleet.
-  func sharedView() async throws -> FleetView {
-    try await shared.view(round: changes.round, at: clock()) { [self] in try await view() }
+  func sharedView(for interval: Interval?) async throws -> FleetView {
+    try await shared.view(for: interval, round: changes.round, at: clock()) { [self] in
+      try await view(for: interval)
+    }
   }
 
   /// - Returns: the vehicle, and its next booking or present one.

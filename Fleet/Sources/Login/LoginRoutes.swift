@@ -8,6 +8,9 @@ package import Web
 extension LoginService {
   /// The routes of logins and accounts.
   package func addRoutes(to router: some RouterMethods<FleetContext>) {
+    router.get("/") { [self] _, _ in
+      HomePage.page(origin: settings.origin, terms: settings.terms, version: settings.termsVersion)
+    }
     router.get("/.well-known/oauth-authorization-server") { [self] _, _ in metadata }
     router.post("/oauth/device_authorization") { [self] request, context in
       try await oauth(request) { fields in

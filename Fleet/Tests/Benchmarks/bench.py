@@ -259,7 +259,7 @@ def measure_watch(folder: Path, rounds: int):
             rates = {True: [], False: []}
             for _ in range(rounds):
                 for isWatched in random.sample((True, False), 2):
-                    fleet.write(folder / "requests", "book", 6000 * SECONDS)
+                    fleet.write(folder / "requests", "book", 4800 * SECONDS)
                     with ExitStack() as stack:
                         if isWatched:
                             stack.enter_context(

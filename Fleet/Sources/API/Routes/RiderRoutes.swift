@@ -15,17 +15,16 @@ extension FleetService {
       let caller = try await authenticator.caller(of: request, context)
       let (interval, page) = try (Self.interval(request), Page(request))
       let zone = request.uri.queryParameters["zone"].map(String.init)
-      func query() async throws -> FleetView.Query {
-        var found: FleetZone?
-        if let zone { found = try await self.zone(named: zone) }
-        return FleetView.Query(interval: interval, zone: found)
+      func place() async throws -> FleetZone? {
+        guard let zone else { return nil }
+        return try await self.zone(named: zone)
       }
       guard Preference.wait(in: request.headers) != nil else {
-        return Response(json: try await view().page(page, of: query(), for: caller.account))
+        return Response(json: try await view(for: interval).page(page, in: place(), for: caller.account))
       }
-      return try await answer(request, caller, about: .fleet) {
-        let view = try await sharedView()
-        return Reading(page: try view.tagged(page, of: await query(), for: caller.account), next: view.next)
+      return try await answer(request, caller, about: interval == nil ? .fleet : .plans) {
+        let view = try await sharedView(for: interval)
+        return Reading(page: view.tagged(page, in: try await place(), for: caller.account), next: view.next)
       }
     }
     router.get("/v1/zones") { [self] request, context in

@@ -91,6 +91,24 @@ enum BookingTable {
     return Dictionary(grouping: rows) { $0.text("vehicle") }.mapValues { $0.map(Booking.init) }
   }
 
+  /// The open bookings that are going on, by their vehicles' ids, and when the next one begins.
+  static func present(
+    at now: Int64, in transaction: borrowing Transaction
+  ) throws(StoreError) -> (bookings: [String: [Booking]], nextBegin: Int64?) {
+    // Few have begun, and many end later: the sign keeps SQLite from the index by ends.
+    let rows = try transaction.run(
+      """
+      SELECT vehicle, begins, ends, state, has_access FROM booking
+      WHERE state IN ('booked', 'active') AND begins <= ? AND +ends > ?
+      """, [.integer(now), .integer(now)])
+    let next = try transaction.run(
+      "SELECT min(begins) AS begins FROM booking WHERE state IN ('booked', 'active') AND begins > ?", [.integer(now)])
+    return (
+      Dictionary(grouping: rows) { $0.text("vehicle") }.mapValues { $0.map(Booking.init) },
+      next[0].optionalInteger("begins")
+    )
+  }
+
   /// The open bookings of a vehicle that end after a time, in their order.
   ///
   /// - Parameter limit: how many of them; nil for all.
