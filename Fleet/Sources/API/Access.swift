@@ -96,8 +96,10 @@ extension FleetService {
   package func revoke(_ revocation: Revocation) async throws -> Int {
     let now = clock()
     let count: Int
+    let about: Logger.Metadata
     switch revocation {
     case .device(let device):
+      about = ["device": "\(device)"]
       // `stepctl provision token` may have given it something.
       await agreeWithLedger()
       count = try await store.write { transaction in
@@ -107,13 +109,30 @@ extension FleetService {
         return try TokenTable.withdraw(given, at: now, in: transaction)
       }
     case .booking(let id):
-      _ = try await booking(id, of: nil)
+      about = ["booking": "\(id)", "vehicle": "\(try await booking(id, of: nil).vehicle.id)"]
+      logger.notice("a booking was cancelled by the operator", metadata: about)
       count = try await cancelAll(.booking(id), lock: id, now: now)
     case .account(let id, let isTold):
+      about = ["account": "\(id)"]
       count = try await cancelAll(.account(id), tells: isTold, lock: id, now: now)
     }
-    await noteWithdrawn(count)
+    await noteWithdrawn(count, about)
     return count
+  }
+
+  /// Whether a device is known: it has, or had, a login or a token.
+  func isKnown(_ device: Thumbprint) async throws -> Bool {
+    try await store.read { transaction in
+      for table in ["session", "token", "access", "revoked_device"]
+      where try !transaction.run("SELECT device FROM \(table) WHERE device = ? LIMIT 1", [.text(device.description)])
+        .isEmpty
+      { return true }
+      return false
+    }
+  }
+
+  func email(of account: String) async throws -> String? {
+    try await store.read { try AccountTable.email(of: account, in: $0) }
   }
 
   private func cancelAll(
@@ -129,9 +148,11 @@ extension FleetService {
   }
 
   /// What follows a revocation, and cannot fail it.
-  func noteWithdrawn(_ count: Int) async {
+  ///
+  /// - Parameter about: whose access it was, for the log.
+  func noteWithdrawn(_ count: Int, _ about: Logger.Metadata) async {
     guard count > 0 else { return }
-    logger.notice("access revoked", metadata: ["tokens": "\(count)"])
+    logger.notice("access revoked", metadata: ["tokens": "\(count)"].merging(about) { own, _ in own })
     await agreeWithLedger()
   }
 

@@ -98,18 +98,28 @@ extension FleetService {
     }
   }
 
-  /// The booking that an operator means by an id, or by its beginning: eight digits or more, as riders see them; or by
-  /// the name that vehicles' logs have for its rider (`b-547EC553F6121C54`), or a token's id.
-  func bookingMeant(by text: String) async throws -> String {
-    if let named = try await store.read({ try BookingTable.ids(ofSubjectOrToken: text, in: $0) }).first { return named }
+  /// The booking that an operator means by an id, or by its beginning: four digits or more, as riders see them, with
+  /// the brackets and spaces that may be around them; or by the name that vehicles' logs have for its rider
+  /// (`b-547EC553F6121C54`), or a token's id.
+  ///
+  /// - Throws: `FleetRefusal`.
+  func bookingMeant(by typed: String) async throws -> String {
+    let text = typed.trimmingCharacters { $0.isWhitespace || "()".contains($0) }
+    let names = [text, text.lowercased().hasPrefix("b-") ? "b-\(text.dropFirst(2).uppercased())" : text]
+    for name in names {
+      if let found = try await store.read({ try BookingTable.ids(ofSubjectOrToken: name, in: $0) }).first {
+        return found
+      }
+    }
     let begin = text.lowercased()
     // No other character has a meaning in a pattern.
-    guard (8..<36).contains(begin.utf8.count), begin.allSatisfy({ $0 == "-" || $0.isASCII && $0.isHexDigit }) else {
-      return begin
+    guard (4...36).contains(begin.utf8.count), begin.allSatisfy({ $0 == "-" || $0.isASCII && $0.isHexDigit }) else {
+      throw FleetRefusal.noSuchBooking
     }
     let found = try await store.read { try BookingTable.ids(beginning: begin, in: $0) }
     guard found.count < 2 else { throw FleetRefusal.severalBookings(begin) }
-    return found.first ?? begin
+    guard let found = found.first else { throw FleetRefusal.noSuchBooking }
+    return found
   }
 
   /// - Parameter account: the required owner; nil for the operator.
@@ -156,7 +166,7 @@ extension FleetService {
         return (try Self.booking(id, of: account, in: transaction), count)
       }
       guard let count else { return changed }
-      await noteWithdrawn(count)
+      await noteWithdrawn(count, ["booking": "\(id)", "vehicle": "\(changed.vehicle.id)"])
       if let parking = changed.parking, parking.metres > 0 {
         logger.notice(
           "a booking ended outside the parking zones",
@@ -169,7 +179,20 @@ extension FleetService {
     } catch let error as StoreError {
       // Only a booking that becomes longer can meet another.
       guard error == .constraint(FleetTables.overlap), let longer else { throw error }
-      throw try await taken(longer.vehicle, longer.interval, now: now)
+      let begins = try await store.read { transaction in
+        try BookingTable.open(of: longer.vehicle, endingAfter: now, in: transaction).map(\.interval.begin)
+      }
+      guard let end = begins.filter({ $0 > longer.interval.begin }).min() else { throw error }
+      throw FleetRefusal.takenUntil(end)
     }
+  }
+}
+
+extension String {
+  /// The text without such characters at its begin and its end.
+  func trimmingCharacters(_ isTrimmed: (Character) -> Bool) -> String {
+    var rest = drop(while: isTrimmed)
+    while let last = rest.last, isTrimmed(last) { rest.removeLast() }
+    return String(rest)
   }
 }

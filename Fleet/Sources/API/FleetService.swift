@@ -24,6 +24,7 @@ package final class FleetService: Sendable {
   let known: KnownFleet
   let changes = Changes()
   let shared = SharedView()
+  package let presence = Presence()
   let ledger: LedgerKeeper
   let folders: VehicleKeeper
 

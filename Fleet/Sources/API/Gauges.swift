@@ -1,3 +1,5 @@
+import Booking
+import Domain
 import Store
 
 /// A number that is read when somebody asks for the metrics (Prometheus, text format 0.0.4).
@@ -42,7 +44,17 @@ extension FleetService {
         try NoticeTable.untold(in: transaction), try NoticeTable.unconfirmed(in: transaction)
       )
     }
+    let states = try await store.read { try BookingTable.countOpen(at: now, in: $0) }
+    let online = presence.vehicles
+    let silent = try await known.all().filter { vehicle in
+      vehicle.service == .inService && !(UUID(vehicle.id).flatMap { online[$0] }?.isOnline ?? false)
+    }
     return [
+      Gauge("bookings", "Bookings that are not over, by state.", states.booked, label: ("state", "booked")),
+      Gauge("bookings", "Bookings that are not over, by state.", states.active, label: ("state", "active")),
+      Gauge(
+        "silent_vehicles", "Vehicles in service of which the broker does not say that they are there.",
+        Int64(silent.count)),
       Gauge("live_tokens", "Tokens that were given, have not ended, and are not revoked.", live),
       Gauge("unrevoked_tokens", "Tokens of suspended accounts that are not revoked yet.", overdue),
       Gauge("untold_notices", "Vehicles whose newest notice the broker does not have.", untold.count),

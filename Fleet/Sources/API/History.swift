@@ -1,6 +1,7 @@
 import Booking
 import Domain
 import Encoding
+import Geography
 import Store
 import Web
 
@@ -22,6 +23,8 @@ extension FleetService {
     let (present, notices) = try await store.read {
       (try EventTable.present(in: $0), try NoticeTable.states(in: $0))
     }
+    let connections = Dictionary(
+      uniqueKeysWithValues: presence.vehicles.map { ($0.key.description, $0.value) })
     return all.map { vehicle, bookings in
       let told = present[vehicle.id] ?? .init()
       func time(_ seconds: Int64?) -> JSON { seconds.map { .string(Timestamp.text($0)) } ?? .null }
@@ -36,10 +39,15 @@ extension FleetService {
               "fault": state?.fault.map(JSON.string) ?? .null,
             ]
           }), "booking": having[vehicle.id].map { .string($0.booking.id) } ?? .null,
+        "online": connections[vehicle.id].map { .bool($0.isOnline) } ?? .null,
+        "online_since": time(connections[vehicle.id]?.since),
         "email": having[vehicle.id]?.email.map(JSON.string) ?? .null, "heard": time(told.heard),
         "refusal": told.refusal.map(JSON.string) ?? .null, "refused": time(told.refused),
         "notice": notices[vehicle.id].map { .string($0.rawValue) } ?? .null, "untold_since": time(untold[vehicle.id]),
         "parking": vehicle.place.flatMap { Parking($0, zones) }?.json ?? .null,
+        "place": vehicle.place.map { place in
+          ["latitude": .number(place.position.latitude), "longitude": .number(place.position.longitude)]
+        } ?? .null, "placed_at": time(vehicle.place?.since),
       ]
     }
   }
@@ -56,7 +64,12 @@ extension FleetService {
     var query = query
     if let name = query.vehicle { query.vehicle = try await named(name).vehicle.id }
     if let begin = query.booking { query.booking = try await bookingMeant(by: begin) }
-    query.account = query.account?.lowercased()
+    if let name = query.account {
+      guard let account = try await store.read({ try Self.account(name.lowercased(), in: $0) }) else {
+        throw FleetRefusal.notNamed("account", name, near: nil)
+      }
+      query.account = account.id
+    }
     return try await store.read { [query] in try EventTable.history(query, in: $0).map(\.json) }
   }
 }

@@ -17,8 +17,12 @@ extension Problem {
       status = .unauthorized
       headers[.wwwAuthenticate] = #"DPoP algs="EdDSA Ed25519""#
     case .badCode: status = .forbidden
-    case .noSuchBooking, .noSuchVehicle, .noSuchZone: status = .notFound
-    case .severalBookings, .severalBegun, .notBegunYet, .zoneTaken, .severalZones, .tooManyZones: status = .conflict
+    case .noSuchBooking, .noSuchVehicle, .noSuchZone, .notNamed: status = .notFound
+    case .takenUntil(let end):
+      status = .conflict
+      members = [.init("latest_end", .string(Timestamp.text(end)))]
+    case .severalVehicles, .severalBookings, .severalBegun, .notBegunYet, .zoneTaken, .severalZones, .tooManyZones:
+      status = .conflict
     case .over, .active, .notBegun, .tooManyBookings, .outOfService, .nameTaken, .vehicleTaken, .topicTaken, .otherName,
       .deviceRevoked, .changedMeanwhile:
       status = .conflict

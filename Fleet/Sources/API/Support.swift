@@ -1,5 +1,8 @@
 import Booking
+import Domain
 import Encoding
+import HTTPTypes
+import Logging
 import Store
 import Web
 
@@ -13,18 +16,9 @@ extension FleetService {
   ///   people, what may be wrong, the most probable first.
   func support(_ who: String, reissues: Bool = false) async throws -> JSON {
     let now = clock()
-    var account = try await store.read { try Self.account(who.lowercased(), in: $0) }
-    var meant: String?
-    if account == nil {
-      let id = try await bookingMeant(by: who)
-      guard let booking = try await store.read({ try BookingTable.find(id, in: $0) }) else {
-        throw FleetRefusal.noSuchBooking
-      }
-      meant = id
-      account = try await store.read { try Self.account(booking.account, in: $0) }
-    }
-    guard let account else { throw FleetRefusal.noSuchBooking }
+    let (account, meant) = try await supported(who)
     let reissued = reissues ? try await reissue(of: account.id, booking: meant) : nil
+    let revoked = try await store.read { try AccessTable.revokedDevices(of: account.id, at: now, in: $0) }
     let (bookings, events, present, notices) = try await store.read { transaction in
       (
         try BookingTable.newest(of: account.id, in: transaction).filter { $0.booking.state(at: now).isOpen },
@@ -38,12 +32,25 @@ extension FleetService {
     if account.state != "active" {
       wrong.append("the account is \(account.state): `stepfleet account resume` lets it book and open again")
     }
+    for device in revoked {
+      wrong.append(
+        "the device \(device) is revoked: its rider needs a new key (stepfleet(8), REVOCATION)")
+    }
+    if let meant, let booking = try await store.read({ try BookingTable.find(meant, in: $0) }),
+      !booking.booking.state(at: now).isOpen
+    {
+      let state = booking.booking.state(at: now).rawValue
+      let interval = booking.booking.interval
+      wrong.append(
+        "\(meant.prefix(8)) of \(booking.vehicle.name), \(interval.from) to \(interval.to), is \(state)")
+    }
+    if let since = presence.awaySince { wrong.append("the broker is away since \(Timestamp.text(since))") }
     let active = bookings.filter { $0.booking.interval.begin <= now }
     if active.isEmpty {
       let next = bookings.map(\.booking.interval.begin).min()
       wrong.append(
         next.map { "no booking has begun: the next begins at \(Timestamp.text($0))" }
-          ?? "there is no booking that is not over")
+          ?? "no booking is booked or active")
     }
     for booking in active {
       let (vehicle, told) = (booking.vehicle, present[booking.vehicle.id])
@@ -55,9 +62,14 @@ extension FleetService {
       if notices[vehicle.id] == .unconfirmed {
         wrong.append("\(vehicle.name) has not said that it obeys its newest notice: it may not be connected")
       }
+      let connection = UUID(vehicle.id).flatMap { presence.vehicles[$0] }
+      if connection?.isOnline == false {
+        let since = connection?.since.map { " since \(Timestamp.text($0))" } ?? ""
+        wrong.append("\(vehicle.name) is not connected to the broker\(since): is its controller on?")
+      }
       wrong.append(
         told?.heard.map { "\(vehicle.name) was heard last at \(Timestamp.text($0))" }
-          ?? "\(vehicle.name) was never heard: does it reach the broker?")
+          ?? "\(vehicle.name) has never reported anything\(connection == nil ? ": does it reach the broker?" : "")")
     }
     if let last = refusals.last {
       func text(_ name: String) -> String { last[name]?.string ?? "?" }
@@ -69,6 +81,38 @@ extension FleetService {
       "bookings": .array(bookings.map { BookingForm($0, at: now).json }), "refusals": .array(refusals),
       "findings": .array(wrong.map(JSON.string)), "reissued": reissued.map(JSON.string) ?? .null,
     ]
+  }
+
+  /// The account that is meant by an address, an id, or what `bookingMeant` takes; and the booking, if one is meant.
+  private func supported(
+    _ who: String
+  ) async throws -> (account: (id: String, email: String?, state: String), booking: String?) {
+    let name = who.trimmingCharacters(\.isWhitespace).lowercased()
+    if let account = try await store.read({ try Self.account(name, in: $0) }) { return (account, nil) }
+    if name.contains("@") {
+      let now = clock()
+      let (isAsked, emails) = try await store.read { transaction in
+        let asked = try transaction.run(
+          "SELECT id FROM registration WHERE email = ? AND expires > ?", [.text(name), .integer(now)])
+        let emails = try transaction.run("SELECT email FROM account WHERE email IS NOT NULL").map { $0.text("email") }
+        return (!asked.isEmpty, emails)
+      }
+      guard !isAsked else {
+        throw Problem(
+          .notFound, "not_found", "\(name) has no account yet: the code that was mailed has not been typed")
+      }
+      throw FleetRefusal.notNamed("account", name, near: Spelling.nearest(to: name, among: emails))
+    }
+    do {
+      let id = try await bookingMeant(by: who)
+      let booking = try await booking(id, of: nil)
+      if let account = try await store.read({ try Self.account(booking.account, in: $0) }) { return (account, id) }
+    } catch FleetRefusal.noSuchBooking {
+      throw Problem(
+        .notFound, "not_found",
+        "\"\(name)\" is no account's address, and no booking's id (or how that begins, four digits or more)")
+    }
+    throw FleetRefusal.noSuchBooking
   }
 
   /// Withdraws a booking's access, so that its rider's program fetches it anew, and lets its vehicle have its notice
@@ -109,11 +153,11 @@ extension FleetService {
       try NoticeTable.wantAgain(vehicle, at: now, in: transaction)
       return (booking.id, count)
     }
-    await noteWithdrawn(count)
+    await noteWithdrawn(count, ["booking": "\(booking)"])
     return booking
   }
 
-  private static func account(
+  static func account(
     _ name: String, in transaction: borrowing Transaction
   ) throws(StoreError) -> (id: String, email: String?, state: String)? {
     try transaction.run("SELECT id, email, state FROM account WHERE ? IN (id, email)", [.text(name)]).first.map {

@@ -59,7 +59,7 @@ extension FleetService {
   package func named(_ name: String) async throws -> (vehicle: FleetVehicle, bookings: [Booking]) {
     let now = clock()
     return try await store.read { transaction in
-      guard let vehicle = try VehicleTable.find(named: name, in: transaction) else { throw FleetRefusal.noSuchVehicle }
+      let vehicle = try VehicleTable.find(named: name, in: transaction)
       return (vehicle, try BookingTable.open(of: vehicle.id, endingAfter: now, in: transaction))
     }
   }
@@ -95,7 +95,12 @@ extension FleetService {
       return (withdrawn, tokens.count)
     }
     known.forget()
-    await noteWithdrawn(withdrawn)
+    if let change {
+      logger.notice(
+        "a vehicle's service was changed",
+        metadata: ["vehicle": "\(vehicle.id)", "name": "\(vehicle.name)", "service": "\(change.service.rawValue)"])
+    }
+    await noteWithdrawn(withdrawn, ["vehicle": "\(vehicle.id)"])
     if service == .removed { await agreeOnVehicles() }
     guard restored > 0 else { return }
     logger.notice("access given back", metadata: ["tokens": "\(restored)", "vehicle": "\(vehicle.id)"])
@@ -197,6 +202,17 @@ extension FleetService {
     }
   }
 
+  /// The vehicle that has not joined yet, and that is meant.
+  func invitation(named name: String) async throws -> Invitation? {
+    try await invitations().first { $0.name == name || Vehicle.isMeant($0.name, by: name) }
+  }
+
+  /// Lets a vehicle that has not joined yet not join any more.
+  func withdraw(_ invitation: Invitation) async throws {
+    try await store.write { _ = try InvitationTable.remove(named: invitation.name, in: $0) }
+    logger.notice("a code for joining was withdrawn", metadata: ["vehicle": "\(invitation.name)"])
+  }
+
   /// The vehicles that have not joined yet.
   package func invitations() async throws -> [Invitation] {
     let now = clock()
@@ -208,6 +224,7 @@ extension FleetService {
     let now = clock()
     let code = digest(Invitation.code(meantBy: enrolment.code).utf8)
     guard let invitation = try await store.read({ try InvitationTable.find(code: code, at: now, in: $0) }) else {
+      logger.warning("a vehicle came with a code that does not count", metadata: ["vehicle": "\(enrolment.id)"])
       throw FleetRefusal.badCode
     }
     let vehicle = try invitation.vehicle(named: enrolment.name, id: enrolment.id, steps: enrolment.steps)

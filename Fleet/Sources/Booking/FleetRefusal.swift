@@ -7,6 +7,8 @@ package enum FleetRefusal: Error, Equatable, CustomStringConvertible {
   case backwards, past, tooShort, tooLong, tooFar
   /// Another booking has that time. With the next free intervals of the same length.
   case taken(next: [Interval])
+  /// A booking cannot be extended so far. With its latest end, Unix time.
+  case takenUntil(Int64)
 
   // A booking.
   case noSuchBooking
@@ -31,6 +33,10 @@ package enum FleetRefusal: Error, Equatable, CustomStringConvertible {
 
   // A vehicle.
   case noSuchVehicle
+  /// Nothing of that kind has that name, and the name that may be meant.
+  case notNamed(String, String, near: String?)
+  /// More than one vehicle is meant by that name.
+  case severalVehicles(String)
   case outOfService
   case noSuchStep(StepID)
   case badName
@@ -80,9 +86,9 @@ package enum FleetRefusal: Error, Equatable, CustomStringConvertible {
     case .tooShort: "too_short"
     case .tooLong: "too_long"
     case .tooFar: "too_far"
-    case .taken, .nameTaken, .vehicleTaken, .topicTaken, .zoneTaken: "taken"
-    case .noSuchBooking, .noSuchVehicle, .noSuchZone: "not_found"
-    case .severalBookings, .severalBegun, .severalZones: "ambiguous"
+    case .taken, .takenUntil, .nameTaken, .vehicleTaken, .topicTaken, .zoneTaken: "taken"
+    case .noSuchBooking, .noSuchVehicle, .noSuchZone, .notNamed: "not_found"
+    case .severalBookings, .severalBegun, .severalZones, .severalVehicles: "ambiguous"
     case .tooManyZones: "too_many_zones"
     case .notBegunYet: "not_begun"
     case .over: "over"
@@ -113,7 +119,7 @@ package enum FleetRefusal: Error, Equatable, CustomStringConvertible {
     case .tooShort: "a booking lasts for at least a minute"
     case .tooLong: "a booking lasts for at most 31 days"
     case .tooFar: "a booking begins within 400 days"
-    case .taken: "another booking has that time"
+    case .taken, .takenUntil: "another booking has that time"
     case .noSuchBooking: "no such booking"
     case .severalBookings(let begin): "more than one booking begins with \(begin)"
     case .notBegunYet: "no booking has begun that is not over"
@@ -125,6 +131,9 @@ package enum FleetRefusal: Error, Equatable, CustomStringConvertible {
     case .tooManyBookings(let limit): "the account has \(limit) bookings that are not over, and cannot have more"
     case .keyReused: "the Idempotency-Key was used for another request"
     case .noSuchVehicle: "no such vehicle"
+    case .notNamed(let kind, let name, let near):
+      "no \(kind) is called \"\(name)\"" + (near.map { "; did you mean \"\($0)\"?" } ?? "")
+    case .severalVehicles(let name): "more than one vehicle is meant by \(name): name one by its id"
     case .outOfService: "the vehicle is out of service"
     case .noSuchStep(let step): "the vehicle has no step \(step)"
     case .badName: "a vehicle's name is \(Vehicle.nameRule)"

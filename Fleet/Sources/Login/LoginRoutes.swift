@@ -106,7 +106,7 @@ extension LoginService {
     }
     router.post("/accounts/:account/role") { [self] request, context in
       let account = try await named(context)
-      guard let role = Role(rawValue: try await Body(of: request, members: ["role"]).string("role")) else {
+      guard let role = Role(rawValue: try await Body(of: request, members: ["role"]).string("role").lowercased()) else {
         throw Problem.malformed("role is \(Role.allCases.map(\.rawValue).joined(separator: ", "))")
       }
       try await store.setRole(role, of: account.id)
@@ -135,7 +135,7 @@ extension LoginService {
   /// The account with that id or address.
   private func named(_ context: FleetContext) async throws -> Account {
     let parameter = try context.parameters.require("account")
-    let name = parameter.removingPercentEncoding ?? parameter
+    let name = (parameter.removingPercentEncoding ?? parameter).trimmingCharacters(in: .whitespaces)
     let found: Account?
     if let email = EmailAddress(name) {
       found = try await store.account(of: email)?.account

@@ -154,7 +154,7 @@ package final class ProgramQueue: Sendable {
       try pipe.fileHandleForWriting.close()
     } catch {
       if process.isRunning { process.terminate() }
-      return "\(error)"
+      return access(program, X_OK) == 0 ? "\(error)" : "it cannot be run: \(String(cString: strerror(errno)))"
     }
     guard ended.wait(timeout: .now() + .seconds(Self.patience)) == .success else {
       process.terminate()

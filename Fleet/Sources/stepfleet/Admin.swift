@@ -71,6 +71,7 @@ struct Admin {
     }
     guard isConnected else {
       if errno == ENOENT || errno == ECONNREFUSED { throw .notServed(folder.path) }
+      if errno == EACCES { throw .denied(path) }
       throw .file(path, String(cString: strerror(errno)))
     }
     var rest = request[...]

@@ -124,10 +124,11 @@ struct Restore: AsyncParsableCommand {
 struct Check: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Looks for what does not fit together in a server's folder and database; changes nothing.")
-  @Argument(help: "The server's folder.") var dir: String
+  @OptionGroup var server: ServerOption
+  @Argument(help: "The server's folder, in place of --dir.") var folder: String?
 
   func run() async throws {
-    let folder = ServerFolder(dir)
+    let folder = folder.map { ServerFolder($0) } ?? server.folder
     let settings = try folder.settings()
     let store = try folder.store(settings)
     var defects = try await store.defects()

@@ -17,9 +17,14 @@ struct VehicleGroup: AsyncParsableCommand {
     @Argument(help: "What people call it.") var name: String
 
     func run() throws {
+      let name = name.trimmingCharacters(in: .whitespaces)
+      let known = try server.ask("GET", "/vehicles")["vehicles"]?.array ?? []
       let answer = try server.ask("POST", "/vehicles", ["name": .string(name)])
       guard let code = answer["code"]?.string else { return print("\(name) is in service") }
       let settings = try server.folder.settings()
+      if known.contains(where: { $0["name"]?.string == name && $0["state"] == "expected" }) {
+        print("the code that \(name) had before does not count any more")
+      }
       print(
         """
         \(name) can join within 24 hours with the code \(code), once. On the vehicle:
@@ -36,8 +41,20 @@ struct VehicleGroup: AsyncParsableCommand {
     func run() throws {
       let answer = try server.ask("GET", "/vehicles")
       if json { return print(answer.text) }
-      printTable(answer["vehicles"]?.array ?? [], ["name", "state", "bookings", "steps", "id", "untold_since"]) {
-        $0 == "state" && $1 == "expected" ? "waits to join" : $1
+      let rows = (answer["vehicles"]?.array ?? []).map { vehicle -> JSON in
+        var notes: [String] = []
+        if let time = vehicle["code_ends"]?.string { notes.append("its code lasts until \(time)") }
+        if let time = vehicle["untold_since"]?.string { notes.append("not told since \(time)") }
+        return .object(
+          (vehicle.object ?? []) + [.init("note", notes.isEmpty ? "-" : .string(notes.joined(separator: "; ")))])
+      }
+      printTable(rows, ["name", "state", "bookings", "steps", "id", "note"]) { name, text in
+        switch name {
+        case "state": shownState(text)
+        // As riders see a booking's.
+        case "id": String(text.prefix(8))
+        default: text
+        }
       }
     }
   }
@@ -46,6 +63,7 @@ struct VehicleGroup: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Shows one, in JSON.")
     @OptionGroup var server: ServerOption
     @Argument(help: "Its name or id.") var vehicle: String
+    @Flag(help: "Print JSON, as without it.") var json = false
     func run() throws { print(try server.ask("POST", "/vehicle", ["name": .string(vehicle)]).text) }
   }
 
@@ -66,22 +84,26 @@ struct VehicleGroup: AsyncParsableCommand {
     var place: [String] = []
     @Flag(help: "Forget where it is.") var none = false
 
+    /// With a space after the comma it is two arguments.
+    private var typed: String? { place.isEmpty ? nil : place.joined(separator: " ") }
+
     func validate() throws {
-      guard place.count == (none ? 0 : 1) else { throw ValidationError("give one of a place and --none") }
-      if let text = place.first, Coordinate(typed: text) == nil {
-        throw ValidationError("\(text): a place is LATITUDE,LONGITUDE in degrees, as 48.7758,9.1829")
+      guard place.isEmpty == none else { throw ValidationError("give one of a place and --none") }
+      if let typed, Coordinate(typed: typed) == nil {
+        throw ValidationError("\(typed): a place is LATITUDE,LONGITUDE in degrees, as 48.7758,9.1829")
       }
     }
 
     func run() throws {
-      let position = place.first.flatMap { Coordinate(typed: $0) }
+      let position = typed.flatMap { Coordinate(typed: $0) }
       let answer = try server.ask(
         "POST", "/vehicle/place",
         [
           "name": .string(vehicle),
           "place": position.map { ["latitude": .number($0.latitude), "longitude": .number($0.longitude)] } ?? .null,
         ])
-      print("\(answer["name"]?.string ?? vehicle): \(place.first ?? "no place")")
+      let shown = position.map { "at latitude \($0.latitude), longitude \($0.longitude)" } ?? "no place"
+      print("\(answer["name"]?.string ?? vehicle): \(shown)")
     }
   }
 
@@ -126,7 +148,7 @@ struct VehicleGroup: AsyncParsableCommand {
 
   private static func change(_ server: ServerOption, _ vehicle: String, _ service: String) throws {
     let answer = try server.ask("POST", "/vehicle", ["name": .string(vehicle), "service": .string(service)])
-    print("\(answer["name"]?.string ?? vehicle): \(answer["state"]?.string ?? service)")
+    print("\(answer["name"]?.string ?? vehicle): \(shownState(answer["state"]?.string ?? service))")
   }
 }
 
@@ -192,7 +214,7 @@ struct AccountGroup: AsyncParsableCommand {
 
     func run() throws {
       if !yes {
-        print("Everything about \(account) is deleted. The account again, to go on:")
+        print("Everything about \(account) will be deleted. To go on, type the account again:")
         guard readLine() == account else { throw ServerError.usage("that is not the account; nothing was changed") }
       }
       _ = try server.ask("DELETE", "/accounts/\(escaped(account))")
@@ -214,8 +236,13 @@ struct BookingGroup: AsyncParsableCommand {
       let answer = try server.ask("GET", "/bookings")
       if json { return print(answer.text) }
       printTable(answer["bookings"]?.array ?? [], ["id", "name", "from", "to", "state", "email"]) {
+        switch $0 {
         // As riders see it.
-        $0 == "id" ? String($1.prefix(8)) : $1
+        case "id": String($1.prefix(8))
+        // Whole minutes, as most have.
+        case "from", "to": $1.hasSuffix(":00Z") ? "\($1.dropLast(4))Z" : $1
+        default: $1
+        }
       }
     }
   }
@@ -228,7 +255,10 @@ struct BookingGroup: AsyncParsableCommand {
 
     func run() throws {
       let answer = try server.ask("POST", "/revoke", ["booking": .string(booking)])
-      print("\(answer["booking"]?.string ?? booking): cancelled; \(count(answer, "tokens", "token")) revoked")
+      func text(_ name: String) -> String { answer[name]?.string ?? "?" }
+      let what = "\(text("booking").prefix(8)), \(text("name")), \(text("from")) to \(text("to")), of \(text("email"))"
+      guard ["booked", "active"].contains(text("was")) else { return print("\(what): was \(text("was")) already") }
+      print("\(what): cancelled; \(count(answer, "tokens", "token")) revoked")
     }
   }
 }
@@ -274,6 +304,11 @@ struct Revoke: ParsableCommand {
         ? tokens
         : "\(tokens), \(count(answer, "logins", "login")) ended; the device gets no access any more with this key")
   }
+}
+
+/// A vehicle's state, as people read it.
+func shownState(_ state: String) -> String {
+  state == "expected" ? "waits to join" : state.replacing("_", with: " ")
 }
 
 /// How many an answer says: `1 token`, `2 tokens`.

@@ -57,22 +57,66 @@ struct Status: ParsableCommand {
     FileHandle.standardOutput.write(Data("\u{1B}[H\(text)\n\u{1B}[J".utf8))
   }
 
+  /// A line for each vehicle, and below it what is out of the ordinary.
   private static func lines(_ answer: JSON) -> [String] {
-    let rows = (answer["vehicles"]?.array ?? []).map { vehicle -> JSON in
-      let steps = (vehicle["steps"]?.array ?? []).map { step in
-        "\(step["id"]?.string ?? "?") \(step["position"]?.string.map(History.rest) ?? "-")"
-          + (step["fault"]?.string.map { " (\($0))" } ?? "")
-      }
-      let booking = vehicle["booking"]?.string.map { String($0.prefix(8)) }
-      return .object(
-        (vehicle.object ?? []).filter { !["steps", "booking", "notice", "heard"].contains($0.name) } + [
-          .init("notice", .string(Self.shown(vehicle["notice"]?.string))),
-          .init("steps", .string(steps.joined(separator: ", "))), .init("booking", booking.map(JSON.string) ?? .null),
-          .init("heard", .string(Self.age(vehicle["heard"]?.string))),
-          .init("stands", .string(Self.stands(vehicle["parking"]))),
-        ])
+    let vehicles = answer["vehicles"]?.array ?? []
+    let rows = vehicles.map { vehicle -> JSON in
+      let name = vehicle["name"]?.string ?? "?"
+      return [
+        "name": .string(name.count > 20 ? "\(name.prefix(19))…" : name),
+        "state": .string(shownState(vehicle["state"]?.string ?? "?")),
+        "steps": .string(steps(vehicle)),
+        "booking": vehicle["booking"]?.string.map { .string(String($0.prefix(8))) } ?? .null,
+        "there": .string(there(vehicle)),
+      ]
     }
-    return tableLines(rows, ["name", "state", "steps", "booking", "heard", "notice", "refusal", "stands"])
+    let table = tableLines(rows, ["name", "state", "steps", "booking", "there"])
+    var lines = Array(table.prefix(1))
+    if let since = answer["broker_away_since"]?.string {
+      lines.insert("the broker is away for \(age(since)): what vehicles do is not heard", at: 0)
+    }
+    for (line, vehicle) in zip(table.dropFirst(), vehicles) {
+      lines.append(line)
+      let notes = notes(vehicle)
+      if !notes.isEmpty { lines.append("    \(notes.joined(separator: "; "))") }
+    }
+    return lines
+  }
+
+  private static func steps(_ vehicle: JSON) -> String {
+    let steps = vehicle["steps"]?.array ?? []
+    if steps.allSatisfy({ $0["position"]?.string == "close" && $0["fault"]?.string == nil }) { return "closed" }
+    if steps.allSatisfy({ $0["position"]?.string == nil }) { return "-" }
+    return steps.map { step in
+      "\(step["id"]?.string ?? "?") \(step["position"]?.string.map(History.rest) ?? "-")"
+        + (step["fault"]?.string.map { " (\($0))" } ?? "")
+    }.joined(separator: ", ")
+  }
+
+  /// Whether a vehicle's controller is there, or since when it is silent.
+  private static func there(_ vehicle: JSON) -> String {
+    let heard = vehicle["heard"]?.string
+    switch vehicle["online"]?.bool {
+    case true?: return "yes"
+    case false?: return "silent \(age(vehicle["online_since"]?.string ?? heard))"
+    case nil: return heard.map { "heard \(age($0)) ago" } ?? "never heard"
+    }
+  }
+
+  private static func notes(_ vehicle: JSON) -> [String] {
+    var notes: [String] = []
+    switch vehicle["notice"]?.string {
+    case "untold":
+      let since = vehicle["untold_since"]?.string.map { " for \(age($0))" } ?? ""
+      notes.append("notice not sent\(since)")
+    case "unconfirmed": notes.append("notice not confirmed")
+    default: break
+    }
+    if let refusal = vehicle["refusal"]?.string {
+      notes.append("last refusal \(refusal), \(age(vehicle["refused"]?.string)) ago")
+    }
+    if let stands = stands(vehicle) { notes.append("stands \(stands)") }
+    return notes
   }
 
   /// How long ago that was, by the clock of this computer: the server's.
@@ -86,19 +130,17 @@ struct Status: ParsableCommand {
     }
   }
 
-  /// Where a vehicle stands, by the nearest parking zone, and how old that is.
-  private static func stands(_ parking: JSON?) -> String {
-    guard let zone = parking?["zone"]?.string, let metres = parking?["metres"]?.integer else { return "-" }
-    return (metres == 0 ? zone : "\(metres) m from \(zone)") + ", \(age(parking?["placed_at"]?.string)) ago"
-  }
-
-  private static func shown(_ notice: String?) -> String {
-    switch notice {
-    case "in_force": "in force"
-    case "untold": "not sent"
-    case "unconfirmed": "not confirmed"
-    default: "-"
+  /// Where a vehicle stands, by the nearest parking zone if there is one, and how old that is.
+  private static func stands(_ vehicle: JSON) -> String? {
+    guard let latitude = vehicle["place"]?["latitude"]?.text, let longitude = vehicle["place"]?["longitude"]?.text
+    else {
+      return nil
     }
+    var place = "at \(latitude),\(longitude)"
+    if let zone = vehicle["parking"]?["zone"]?.string, let metres = vehicle["parking"]?["metres"]?.integer {
+      place = metres == 0 ? "in \(zone)" : "\(metres) m from \(zone)"
+    }
+    return "\(place), \(age(vehicle["placed_at"]?.string)) ago"
   }
 }
 
@@ -142,9 +184,11 @@ struct Statistics: ParsableCommand {
 
   func validate() throws {
     guard !(json && csv) else { throw ValidationError("give one of --json and --csv") }
-    guard since.map({ Timestamp.read("\($0)-01T00:00:00Z") != nil }) ?? true else {
+    guard let since else { return }
+    guard let begin = Timestamp.read("\(since)-01T00:00:00Z") else {
       throw ValidationError("--since: a month is as 2026-11")
     }
+    guard begin <= Int64(Date().timeIntervalSince1970) else { throw ValidationError("--since: \(since) has not begun") }
   }
 
   func run() throws {
@@ -178,17 +222,43 @@ struct History: ParsableCommand {
   @Option(help: "Of this vehicle: its name or id.") var vehicle: String?
   @Option(help: "Of this booking: its id, or how that begins.") var booking: String?
   @Option(help: "Of this account: its address or id.") var account: String?
-  @Option(help: ArgumentHelp("Heard since then, as 2026-11-30T22:00:00Z.", valueName: "time")) var since: String?
-  @Option(help: "The newest so many.") var lines = 100
+  @Option(
+    help: ArgumentHelp(
+      "Heard since then: 2026-11-30T22:00:00Z, 2026-11-30 or 22:00 (UTC), or so long ago: 90m, 2h, 3d.",
+      valueName: "time"))
+  var since: String?
+  @Option(help: "The newest so many, 10,000 at most.") var lines = 100
   @Flag(help: "Print JSON, an object for each event.") var json = false
   @Flag(help: "Print CSV (RFC 4180).") var csv = false
 
   func validate() throws {
     guard !(json && csv) else { throw ValidationError("give one of --json and --csv") }
+    guard (1...10_000).contains(lines) else { throw ValidationError("--lines takes 1 to 10000.") }
+    if let since, Self.time(since, now: Int64(Date().timeIntervalSince1970)) == nil {
+      throw ValidationError(
+        "--since \(since): a time is 2026-11-30T22:00:00Z, 2026-11-30 or 22:00 (UTC), or so long ago: 90m, 2h, 3d")
+    }
+  }
+
+  /// The time that somebody has typed, as the server reads it.
+  static func time(_ typed: String, now: Int64) -> String? {
+    if Timestamp.read(typed) != nil { return typed }
+    let day = Timestamp.text(now).prefix(10)
+    for text in ["\(typed)T00:00:00Z", "\(typed):00Z", "\(typed)Z", "\(day)T\(typed):00Z"] {
+      guard let time = Timestamp.read(text.replacing(" ", with: "T")) else { continue }
+      // A time of day that is still to come was yesterday's.
+      return Timestamp.text(text.hasPrefix(day) && time > now && typed.utf8.count == 5 ? time - 86_400 : time)
+    }
+    let units: [Character: Int64] = ["m": 60, "h": 3600, "d": 86_400]
+    guard let unit = typed.last.flatMap({ units[$0] }), let count = Int64(typed.dropLast()),
+      (1...100_000).contains(count)
+    else { return nil }
+    return Timestamp.text(now - count * unit)
   }
 
   func run() throws {
     var query: [JSON.Member] = [.init("limit", .integer(Int64(lines)))]
+    let since = since.flatMap { Self.time($0, now: Int64(Date().timeIntervalSince1970)) }
     for (name, text) in [("vehicle", vehicle), ("booking", booking), ("account", account), ("since", since)] {
       if let text { query.append(.init(name, .string(text))) }
     }

@@ -27,6 +27,12 @@ struct Init: AsyncParsableCommand {
 
   func run() async throws {
     guard ServerFolder.ports.contains(port) else { throw ServerError.usage("a port is 1 to 65535") }
+    guard port != Int(brokerPort) else {
+      throw ServerError.usage("--port and --broker-port have to differ: both are \(port)")
+    }
+    guard !host.contains("/") else {
+      throw ServerError.usage("--host is a name or an address without https://, as fleet.example: \(host)")
+    }
     let folder = ServerFolder(dir)
     guard !FileManager.default.fileExists(atPath: folder.path) else { throw ServerError.inTheWay(folder.path) }
     try ServerFolder.makeFolder(folder.path, mode: 0o755)
@@ -43,6 +49,11 @@ struct Init: AsyncParsableCommand {
       Next: change \(folder.path("terms.txt")); start the broker, `mosquitto -c \(folder.path("operator/mosquitto.conf"))`,
       and the server, `stepfleet serve \(folder.path)`; then `stepfleet vehicle add NAME`.
       """)
+    if access(settings.sendmail, X_OK) != 0 {
+      print(
+        "Riders get no codes by mail yet: \(settings.sendmail) is not here; `sendmail` in stepfleet.json names another."
+      )
+    }
   }
 
   private func fill(_ folder: ServerFolder) async throws -> ServerFolder.Settings {

@@ -92,11 +92,19 @@ struct Serve: AsyncParsableCommand {
     let isReady = await service.takeInFolder()
     let publisher = NoticePublisher(
       store: store, issuer: issuer, isAlone: settings.database == nil, logger: logger, clock: clock)
-    let listener = EventListener(store: store, issuer: issuer, logger: logger, clock: clock)
+    let listener = EventListener(
+      store: store, issuer: issuer, presence: service.presence, logger: logger, clock: clock)
     func sendmail() -> Sendmail {
       Sendmail(program: settings.sendmail, from: EmailAddress(settings.mailFrom)!, logger: logger)
     }
     let mailer = sendmail()
+    for program in [settings.sendmail] + (settings.hook.map { [$0] } ?? []) where access(program, X_OK) != 0 {
+      logger.warning(
+        "a program cannot be run: riders get no messages",
+        metadata: [
+          "program": "\(program)", "error": "\(String(cString: strerror(errno)))",
+        ])
+    }
     let hook = settings.hook.map { ProgramQueue($0, logger: logger) }
     let messages = Messages(mailer: sendmail(), hook: hook, host: settings.host)
     let login = LoginService(

@@ -20,11 +20,18 @@ struct Stepfleet: ParsableCommand {
 
   private static func execute(_ command: any ParsableCommand) throws {
     do {
-      if let command = command as? any AsyncParsableCommand { return try wait(for: command) }
-      var command = command
-      try command.run()
+      if let command = command as? any AsyncParsableCommand {
+        try wait(for: command)
+      } else {
+        var command = command
+        try command.run()
+      }
     } catch let error as StoreError {
       throw CommandFailure(.unavailable, "\(error)")
+    }
+    // `print` does not say so.
+    guard fflush(nil) == 0 else {
+      throw CommandFailure(.inputOutput, "cannot write to standard output: \(String(cString: strerror(errno)))")
     }
   }
 
@@ -101,6 +108,8 @@ enum ServerError: Failure, Equatable {
   case missing(String)
   case damaged(String, String)
   case file(String, String)
+  /// This user may not use the file.
+  case denied(String)
   /// The operator's folder has another key than the database.
   case otherOperator(String, key: String, expected: String)
   /// Another server uses the folder.
@@ -121,6 +130,7 @@ enum ServerError: Failure, Equatable {
     case .missing(let path): "\(path): no such file"
     case .damaged(let path, let reason): "\(path): \(reason)"
     case .file(let path, let reason): "\(path): \(reason)"
+    case .denied(let path): "\(path): permission denied"
     case .otherOperator(let path, let key, let expected):
       "\(path) has the operator's key \(key), but the database is of the operator with the key \(expected)"
     case .alreadyServed(let path): "another stepfleet serves \(path)"
@@ -135,7 +145,8 @@ enum ServerError: Failure, Equatable {
   var hint: String? {
     switch self {
     case .inTheWay: "choose another folder; nothing was changed"
-    case .notFleet: "`stepfleet init DIR` makes one; --dir or STEPFLEET_DIR says where it is"
+    case .notFleet: "`stepfleet init --host HOST DIR` makes one; --dir or STEPFLEET_DIR says where it is"
+    case .denied: "run it as the user of the server"
     case .otherOperator(let path, _, _):
       "copy \(path)/operator from the server that has that key, or give this one a database of its own"
     case .notServed(let path): "start it: `stepfleet serve \(path)`"
@@ -153,7 +164,7 @@ enum ServerError: Failure, Equatable {
     case .damaged: .badData
     case .otherOperator: .configuration
     case .file: .inputOutput
-    case .cannotListen(_, EACCES, _): .noPermission
+    case .cannotListen(_, EACCES, _), .denied: .noPermission
     case .alreadyServed, .notServed, .cannotListen: .unavailable
     case .usage: .usage
     }

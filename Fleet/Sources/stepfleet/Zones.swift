@@ -96,6 +96,7 @@ struct ZoneGroup: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Shows one with its area, in JSON.")
     @OptionGroup var server: ServerOption
     @Argument(help: "Its name.") var name: String
+    @Flag(help: "Print JSON, as without it.") var json = false
     func run() throws { print(try server.ask("POST", "/zone", ["name": .string(name)]).text) }
   }
 
@@ -114,7 +115,7 @@ struct ZoneGroup: AsyncParsableCommand {
 extension Coordinate {
   /// - Parameter text: `48.7758,9.1829`: latitude and longitude in degrees.
   init?(typed text: String) {
-    let parts = text.split(separator: ",", omittingEmptySubsequences: false)
+    let parts = text.split(separator: ",", omittingEmptySubsequences: false).map { $0.filter { $0 != " " } }
     guard parts.count == 2, let latitude = Double(parts[0]), let longitude = Double(parts[1]) else { return nil }
     self.init(latitude: latitude, longitude: longitude)
   }

@@ -276,13 +276,15 @@ private struct Controller {
   @Test(arguments: Engine.forRules)
   func `who cannot open a step learns why from one command`(_ engine: Engine) async throws {
     let (bench, phone) = (try await Bench(engine), TestDevice())
-    await #expect(throws: FleetRefusal.noSuchBooking) { try await bench.service.support("nobody@example.org") }
+    await #expect(throws: FleetRefusal.notNamed("account", "adda@example.org", near: "ada@example.org")) {
+      try await bench.service.support(" Adda@example.org ")
+    }
     let booking = try await bench.ride(phone)
     var car = Controller(UUID(try await bench.id(of: "car"))!)
     func findings(_ who: String) async throws -> [String] {
       try await bench.service.support(who)["findings"]?.array?.compactMap(\.string) ?? []
     }
-    #expect(try await findings(booking.id).last == "car was never heard: does it reach the broker?")
+    #expect(try await findings(booking.id).last == "car has never reported anything: does it reach the broker?")
     _ = try await take(bench, car.event(.started), car.event(.refused, token: "token 1"))
     let found = try await bench.service.support("token 1")
     #expect(found["refusals"]?.array?.count == 1 && found["bookings"]?.array?.count == 1)
@@ -290,7 +292,7 @@ private struct Controller {
     try await bench.service.setService(.suspended, of: "car")
     #expect(try await findings(booking.id).contains("car is out of service: `stepfleet vehicle resume`"))
     bench.wait(4 * hour)
-    #expect(try await findings(booking.id).contains("there is no booking that is not over"))
+    #expect(try await findings(booking.id).contains("no booking is booked or active"))
   }
 }
 
@@ -365,7 +367,8 @@ private struct Controller {
     #expect(try await kept(bench, car.vehicle) == [first, second, third])
     #expect(broker.now.folder == [first, second, third])
     // Others have topics of their own.
-    #expect(broker.now.subscribed.sorted() == ["car/events", "van/events", "vehicles/+/events"])
+    let own = ["car", "van"].flatMap { ["\($0)/availability", "\($0)/events"] }
+    #expect(broker.now.subscribed.sorted() == own + ["vehicles/+/availability", "vehicles/+/events"])
     #expect(bench.log.text.contains("a message is no event of the vehicle"))
     #expect(!bench.log.text.contains("not whole"))
   }
@@ -507,7 +510,10 @@ private struct Controller {
     broker.report(try bus.event(.started), on: bus.vehicle)
     broker.report(try car.event(.started), on: car.vehicle)
     try await listen(bench, broker) { try await kept(bench, car.vehicle).count == 1 }
-    #expect(broker.now.subscribed.sorted() == ["car/events", "vehicles/+/events"])
+    #expect(
+      broker.now.subscribed.sorted() == [
+        "car/availability", "car/events", "vehicles/+/availability", "vehicles/+/events",
+      ])
     #expect(bench.log.text.contains("the broker cannot have its topic"))
   }
 }

@@ -316,8 +316,13 @@ import Web
     let phone = TestDevice()
     let ride = try await bench.ride(phone)
     let booking: JSON = ["booking": .string(ride.id.uppercased())]
-    #expect(
-      try await bench.command(.post, "/revoke", booking).json == ["booking": .string(ride.id), "tokens": 1])
+    let cancelled = try await bench.command(.post, "/revoke", booking).json
+    #expect(cancelled["booking"] == .string(ride.id) && cancelled["tokens"] == 1 && cancelled["was"] == "active")
+    #expect(cancelled["name"] == "car" && cancelled["email"] == "ada@example.org")
+    #expect(try await bench.command(.post, "/revoke", booking).json["was"] == "cancelled")
+    // One that nobody has: it is mistyped, and the lost device would go on.
+    let other = TestDevice().thumbprint
+    #expect(try await bench.command(.post, "/revoke", ["device": .string(other.description)]).status == 404)
     let device: JSON = ["device": .string(phone.thumbprint.description)]
     #expect(try await bench.command(.post, "/revoke", device).json == ["tokens": 0, "logins": 2])
     let both = JSON.object(booking.object! + device.object!)

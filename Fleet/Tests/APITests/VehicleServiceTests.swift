@@ -23,7 +23,11 @@ import Web
     _ = try await bench.service.addVehicle("Car")
     #expect(try await bench.id(of: "car") == car)
     #expect(try await bench.id(of: "Car") != car)
-    await #expect(throws: FleetRefusal.noSuchVehicle) { try await bench.id(of: "CAR") }
+    await #expect(throws: FleetRefusal.severalVehicles("CAR")) { try await bench.id(of: "CAR") }
+    await #expect(throws: FleetRefusal.notNamed("vehicle", "vann", near: "van")) { try await bench.id(of: "vann") }
+    #expect(try await bench.id(of: String(van.prefix(8))) == van)
+    // A second one that differs in its case alone has to be meant.
+    await #expect(throws: FleetRefusal.nameTaken) { try await bench.service.addVehicle("VAN") }
   }
 
   @Test func `the broker's lists follow the vehicles, if it has some`() async throws {
@@ -75,7 +79,7 @@ import Web
     #expect(named == van && bookings.count == 2)
     bench.wait(hour)
     #expect(try await bench.service.named("van").bookings.count == 1)
-    #expect(await refusal { _ = try await bench.service.named("bus") } == .noSuchVehicle)
+    #expect(await refusal { _ = try await bench.service.named("bus") } == .notNamed("vehicle", "bus", near: nil))
     #expect(await refusal { _ = try await bench.service.vehicle("bus") } == .noSuchVehicle)
   }
 
@@ -91,7 +95,8 @@ import Web
     #expect(abs(known!.position.longitude - place.longitude) < 1e-7)
     try await bench.service.setPlace(nil, of: "car")
     #expect(try await bench.service.vehicles()[0].vehicle.place == nil)
-    #expect(await refusal { try await bench.service.setPlace(place, of: "bus") } == .noSuchVehicle)
+    #expect(
+      await refusal { try await bench.service.setPlace(place, of: "bus") } == .notNamed("vehicle", "bus", near: nil))
   }
 
   @Test(arguments: Engine.forRules)
@@ -177,7 +182,8 @@ import Web
     #expect(bench.issuer.now.removed == ["car"])
     #expect(try await bench.service.vehicles().map(\.vehicle.name) == ["van"])
     for later in [Service.suspended, .inService] {
-      #expect(await refusal { try await bench.service.setService(later, of: id) } == .noSuchVehicle)
+      #expect(
+        await refusal { try await bench.service.setService(later, of: id) } == .notNamed("vehicle", id, near: nil))
     }
     bench.issuer.have("car")
     #expect(try await bench.service.addVehicle("car") == nil)

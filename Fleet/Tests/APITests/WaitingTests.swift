@@ -166,11 +166,12 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    ("wait=25", 25), ("wait=0", 0), ("wait=3600", 25), ("wait=99999999999999999999", 25), ("Wait = 3", 3),
-    ("respond-async, wait=\"7\"", 7), ("wait=5; x=1, wait=9", 5), ("wait", nil), ("wait=", nil), ("wait=-1", nil),
-    ("wait=1.5", nil), ("wait=½", nil), ("return=minimal", nil), ("", nil),
-  ] as [(String, Int?)])
+  @Test(
+    arguments: [
+      ("wait=25", 25), ("wait=0", 0), ("wait=3600", 25), ("wait=99999999999999999999", 25), ("Wait = 3", 3),
+      ("respond-async, wait=\"7\"", 7), ("wait=5; x=1, wait=9", 5), ("wait", nil), ("wait=", nil), ("wait=-1", nil),
+      ("wait=1.5", nil), ("wait=½", nil), ("return=minimal", nil), ("", nil),
+    ] as [(String, Int?)])
   func `a preference is read`(_ text: String, _ seconds: Int?) {
     #expect(Preference.wait(in: [.prefer: text]) == seconds)
   }

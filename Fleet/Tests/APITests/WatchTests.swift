@@ -15,6 +15,8 @@ import Web
     (.badRequest("damaged"), 422, "bad_request"), (.noSuchStep(StepID("roof")!), 422, "no_such_step"),
     (.badName, 400, "malformed"), (.sameSteps, 400, "malformed"), (.badApplication("damaged"), 400, "malformed"),
     (.suspended, 401, "unauthorized"), (.badCode, 403, "bad_code"), (.noSuchVehicle, 404, "not_found"),
+    (.notNamed("vehicle", "a", near: nil), 404, "not_found"), (.severalVehicles("a"), 409, "ambiguous"),
+    (.takenUntil(0), 409, "taken"),
     (.noSuchBooking, 404, "not_found"), (.over, 409, "over"), (.active, 409, "active"), (.notBegun, 409, "not_begun"),
     (.tooManyBookings(1), 409, "too_many_bookings"), (.outOfService, 409, "unavailable"), (.nameTaken, 409, "taken"),
     (.vehicleTaken, 409, "taken"), (.topicTaken, 409, "taken"), (.otherName("car"), 409, "other_name"),

@@ -244,7 +244,7 @@ def verdicts(ratios: list[float], goals: tuple) -> str:
 
 def measure_watch(folder: Path, rounds: int):
     server = Server(folder / "fleet")
-    server.changes(bookings=LIMIT, connections_each=2 * WATCHERS)
+    server.changes(bookings=LIMIT, connections=8 * WATCHERS, connections_each=8 * WATCHERS)
     fleet, program = Fleet(server.url), built(folder)
     with closing(sqlite3.connect(server.folder / "data/fleet.sqlite")) as connection:
         connection.executescript(f"BEGIN;\n{fleet.rows()}COMMIT;")

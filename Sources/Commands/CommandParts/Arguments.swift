@@ -44,7 +44,8 @@ package struct LocalTime: ExpressibleByArgument {
   private let hasDate: Bool
 
   package init?(argument: String) {
-    let parts = argument.split(separator: "T", omittingEmptySubsequences: false)
+    // With a space it is as this program prints it.
+    let parts = argument.split(omittingEmptySubsequences: false) { $0 == "T" || $0 == " " }
     guard parts.count <= 2, let last = parts.last, let clock = Self.numbers(last, [2, 2], ":"), clock[0] < 24,
       clock[1] < 60
     else { return nil }

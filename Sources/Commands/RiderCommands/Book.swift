@@ -69,8 +69,7 @@ struct Book: ContextCommand {
         console.note("\(printable(error.description)); asking once more, which books once")
       }
     } catch let error as FleetError {
-      explain(error, console)
-      throw error
+      throw explained(error, chosen, (begin ?? client.now)..<end, isNow: begin == nil, client)
     }
     try fetch(booking, client, identity, context, console)
   }
@@ -87,13 +86,21 @@ struct Book: ContextCommand {
     }
   }
 
-  /// Says at which other times the vehicle is free.
-  private func explain(_ error: FleetError, _ console: Console) {
-    if case .problem(let problem, _) = error, !problem.next.isEmpty {
-      console.note("\(printable(vehicle)) is free for \(span(length.seconds)) from")
-      // In whole minutes, so that the user can type them.
-      for time in problem.next { console.note("  \(dateAndTime((time.lowerBound + 59) / 60 * 60))") }
+  /// The error, with the times at which the vehicle is free, and the vehicles that are free at this time.
+  private func explained(
+    _ error: FleetError, _ chosen: FleetVehicle, _ time: Range<Int64>, isNow: Bool, _ client: FleetClient
+  ) -> any Failure {
+    guard case .problem(let problem, _) = error, !problem.next.isEmpty else { return error }
+    // In whole minutes, so that the user can type them.
+    let times = problem.next.map { dateAndTime(($0.lowerBound + 59) / 60 * 60) }
+    // If the server does not say, the times are enough.
+    let others = ((try? client.vehicles(free: time)) ?? []).filter { $0.isFree == true && $0.id != chosen.id }
+    var hint = "free from \(times.joined(separator: ", "))"
+    if !others.isEmpty {
+      let more = others.count > 5 ? " and \(others.count - 5) more" : ""
+      hint += "; free \(isNow ? "now" : "then"): \(others.prefix(5).map(\.name).joined(separator: ", "))\(more)"
     }
+    return CommandFailure(error.exitStatus, error.description, hint: hint, details: error.details)
   }
 
   /// Stores the booking, and fetches its access if the server already gives it.

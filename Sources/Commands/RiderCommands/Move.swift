@@ -179,7 +179,9 @@ struct MoveRequest: Request {
         if radio != .btsnoop("-"), presence.qr != "-", try access.isMended(after: failure) { continue }
         access.remember(failure)
         let told = (failure as? RadioError).map { presence.leadingOn($0) } ?? failure
-        throw ride.told(told, after: started.duration(to: .now).inSeconds)
+        let said = ride.told(told, after: started.duration(to: .now).inSeconds)
+        guard let meaning = access.meaning(of: failure) else { throw said }
+        throw CommandFailure(said.exitStatus, said.description, hint: meaning, details: said.details)
       }
     }
   }

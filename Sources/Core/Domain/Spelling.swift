@@ -1,7 +1,7 @@
 /// The likely intention behind a mistyped word.
-package enum Spelling {
+public enum Spelling {
   /// The nearest of some words, if it is near: at most two edits, and fewer than half of the word's letters.
-  package static func nearest(to word: String, among candidates: [String]) -> String? {
+  public static func nearest(to word: String, among candidates: [String]) -> String? {
     let near = candidates.map { ($0, distance(word.lowercased(), $0)) }
       .filter { $0.1 <= 2 && $0.1 * 2 < max($0.0.count, 2) }
     return near.min { $0.1 < $1.1 }?.0

@@ -85,6 +85,8 @@ package struct Problem: Equatable, Sendable {
   package let retryAfter: Int64?
   /// If the vehicle is taken: the next free times. Seconds of Unix time.
   package let next: [Range<Int64>]
+  /// If a booking cannot be extended so far: its latest end, Unix time.
+  package let latestEnd: Int64?
 
   var exitStatus: ExitStatus {
     switch status {
@@ -100,6 +102,8 @@ package struct Problem: Equatable, Sendable {
     switch code {
     case "invalid_dpop_proof": return "is this computer's clock right?"
     case "terms": return "accept them in a browser, or with stepctl login --email"
+    case "device_revoked":
+      return "move ~/.config/stepctl/device and ~/.config/stepctl/vehicles away, and log in again: that makes a new key"
     case "wrong_login": return "a new password is set with stepctl account password"
     default: return nil
     }
@@ -124,5 +128,6 @@ package struct Problem: Equatable, Sendable {
     }
     retryAfter = after.flatMap { (0...86_400).contains($0) ? $0 : nil }
     next = times(in: json?["next"]?.array ?? [])
+    latestEnd = json?["latest_end"]?.string.flatMap { Timestamp.read($0) }
   }
 }

@@ -45,6 +45,7 @@ package final class EventListener: Sendable {
   private let logger: Logger
   private let clock: Clock
   private let patience: Duration
+  private let presence: Presence
   private let hearings = Mutex<[UUID: Hearing]>([:])
   /// The vehicles that are heard alone now (nil), or were in vain and are not heard alone before that time.
   private let alone = Mutex<[UUID: ContinuousClock.Instant?]>([:])
@@ -68,10 +69,11 @@ package final class EventListener: Sendable {
 
   /// - Parameter patience: how long a vehicle that is heard alone has time to repeat events.
   package init(
-    store: any Store, issuer: any EventIssuer, logger: Logger, patience: Duration = .seconds(3),
-    clock: @escaping Clock
+    store: any Store, issuer: any EventIssuer, presence: Presence = Presence(), logger: Logger,
+    patience: Duration = .seconds(3), clock: @escaping Clock
   ) {
-    (self.store, self.issuer, self.logger, self.patience, self.clock) = (store, issuer, logger, patience, clock)
+    (self.store, self.issuer, self.presence, self.logger) = (store, issuer, presence, logger)
+    (self.patience, self.clock) = (patience, clock)
   }
 
   /// Who reports on a topic.
@@ -151,12 +153,16 @@ package final class EventListener: Sendable {
           try await arrived(events, &session)
           try await askAll(&session, &asked)
           // A connection that has lasted for so long is a good one.
-          if session.hasAsked { reason = "" }
+          if session.hasAsked, !reason.isEmpty {
+            logger.notice("vehicles are heard again")
+            reason = ""
+          }
         }
       } catch {
         if Task.isCancelled { return }
         // Each reason once: a broker may be away for hours.
         if "\(error)" != reason { logger.error("vehicles are not heard", metadata: ["error": "\(error)"]) }
+        presence.end(at: clock())
         reason = "\(error)"
         try? await Task.sleep(for: .milliseconds(.random(in: 500...1500)))
       }
@@ -170,7 +176,11 @@ package final class EventListener: Sendable {
       switch event {
       case .connected:
         session.connected = .now
+        presence.begin()
         session.line.subscribe(to: "vehicles/+/events")
+        session.line.subscribe(to: "vehicles/+/availability")
+      case .message(let topic, let payload) where topic.hasSuffix(Self.availability):
+        try await noteAvailability(topic, payload, &session)
       case .message(let topic, let payload):
         guard let reporter = try await reporter(topic, &session) else { continue }
         if let event = try await opened(payload, of: reporter, &session) {
@@ -197,6 +207,19 @@ package final class EventListener: Sendable {
     }
   }
 
+  private static let availability = "/availability"
+
+  private func noteAvailability(_ topic: String, _ payload: [UInt8], _ session: inout Session) async throws {
+    guard let availability = Availability(rawValue: String(decoding: payload, as: UTF8.self)) else { return }
+    let prefix = topic.dropLast(Self.availability.count)
+    let levels = prefix.split(separator: "/", omittingEmptySubsequences: false)
+    // The topic of most names the vehicle.
+    var vehicle = levels.count == 2 && levels[0] == "vehicles" ? UUID(String(levels[1])) : nil
+    if vehicle == nil { vehicle = try await reporter(prefix + "/events", &session)?.vehicle }
+    guard let vehicle else { return }
+    presence.note(vehicle, isOnline: availability == .online, at: clock())
+  }
+
   /// Lets all vehicles report what was not heard.
   private func askAll(_ session: inout Session, _ asked: inout ContinuousClock.Instant?) async throws {
     guard !session.hasAsked, let connected = session.connected else { return }
@@ -219,6 +242,7 @@ package final class EventListener: Sendable {
       guard session.topics.insert(topic.events).inserted else { continue }
       if issuer.canListen(to: topic) {
         session.line.subscribe(to: topic.events)
+        session.line.subscribe(to: topic.availability)
       } else {
         remark("a vehicle is not heard: the broker cannot have its topic", of: vehicle)
       }

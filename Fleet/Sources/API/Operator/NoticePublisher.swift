@@ -103,7 +103,10 @@ package final class NoticePublisher: Sendable {
           defer { (window, isIncomplete) = (session.window, session.needsAll || line.isIncomplete) }
           while !Task.isCancelled {
             try await step(&session)
-            if session.hasSent { reason = "" }
+            if session.hasSent, !reason.isEmpty {
+              logger.notice("notices are published again")
+              reason = ""
+            }
           }
           try await giveBack(Array(session.sent.values.map(\.claim)), after: 0)
         }

@@ -1,7 +1,9 @@
 import Booking
 import Encoding
 import Geography
+import HTTPTypes
 package import Hummingbird
+import Logging
 import StepProtocol
 package import Web
 
@@ -24,7 +26,16 @@ extension FleetService {
     router.post("/vehicle") { [self] request, _ in
       let body = try await Body(of: request, members: ["name", "service"])
       let name = try body.string("name")
-      if let text = try body.optionalString("service") {
+      let text = try body.optionalString("service")
+      if let invitation = try await invitation(meantBy: name) {
+        if text == Service.removed.rawValue {
+          try await withdraw(invitation)
+          return Response(json: ["name": .string(invitation.name), "state": "removed"])
+        }
+        guard text == nil else { throw Problem(.conflict, "expected", "\(invitation.name) has not joined yet") }
+        return Response(json: invitation.json)
+      }
+      if let text {
         guard let service = Service(rawValue: text) else { throw Problem.malformed("service") }
         try await setService(service, of: name)
         if service == .removed { return Response(json: ["name": .string(name), "state": "removed"]) }
@@ -67,7 +78,13 @@ extension FleetService {
             })
         ])
     }
-    router.get("/status") { [self] _, _ in Response(json: ["vehicles": .array(try await status())]) }
+    router.get("/status") { [self] _, _ in
+      Response(
+        json: [
+          "vehicles": .array(try await status()),
+          "broker_away_since": presence.awaySince.map { .string(Timestamp.text($0)) } ?? .null,
+        ])
+    }
     router.post("/support") { [self] request, _ in
       let body = try await Body(of: request, members: ["who", "reissue"])
       return try await Response(json: support(body.string("who"), reissues: body["reissue"] == true))
@@ -93,14 +110,24 @@ extension FleetService {
       let body = try await Body(of: request, members: ["booking", "device"])
       if let id = try body.optionalString("booking") {
         guard body["device"] == nil else { throw Problem.malformed("name a booking or a device, not both") }
-        let booking = try await bookingMeant(by: id)
+        let meant = try await bookingMeant(by: id)
+        let before = try await booking(meant, of: nil)
+        let count = try await revoke(.booking(meant))
+        let form = BookingForm(before, at: clock())
         return Response(
-          json: ["booking": .string(booking), "tokens": .integer(Int64(try await revoke(.booking(booking))))])
+          json: [
+            "booking": .string(meant), "tokens": .integer(Int64(count)), "name": .string(form.name),
+            "from": .string(form.interval.from), "to": .string(form.interval.to), "was": .string(form.state.rawValue),
+            "email": try await email(of: before.account).map(JSON.string) ?? .null,
+          ])
       }
       // People read it in groups.
       let typed = try body.string("device").filter { $0 != " " }
       guard let device = Thumbprint(typed) else {
         throw Problem.malformed("device is a key's thumbprint: 43 characters of base64url")
+      }
+      guard try await isKnown(device) else {
+        throw Problem(.notFound, "not_found", "no login and no token is of a device with the key \(device)")
       }
       let tokens = try await revoke(.device(device))
       let logins = try await authenticator.endLogins(of: device.description)
@@ -108,12 +135,24 @@ extension FleetService {
     }
     router.post("/keys/rotate") { [self] request, _ in
       let key = try await Body(of: request, members: ["key"]).optionalString("key").map { Array($0.utf8) }
-      return Response(json: ["done": .string(try await rotateKeys(next: key))])
+      let done = try await rotateKeys(next: key)
+      logger.notice("the change of the operator's key goes on", metadata: ["done": "\(done)"])
+      return Response(json: ["done": .string(done)])
     }
     router.post("/keys/retire") { [self] _, _ in
       try await retireKey()
+      logger.notice("the operator's old key no longer counts")
       return Response(json: ["done": "the old key no longer counts; vehicles learn of it now"])
     }
+  }
+
+  /// The vehicle that has not joined yet, if none that has joined is meant.
+  private func invitation(meantBy name: String) async throws -> Invitation? {
+    do { _ = try await named(name) } catch let refusal as FleetRefusal {
+      guard case .notNamed = refusal else { throw refusal }
+      return try await invitation(named: name)
+    }
+    return nil
   }
 
   private func summary(of name: String) async throws -> Response {

@@ -144,6 +144,20 @@ package enum AccessTable {
     ).isEmpty
   }
 
+  /// The devices that have, or had, a login of the account, and are to get no access now.
+  static func revokedDevices(
+    of account: String, at now: Int64, in transaction: borrowing Transaction
+  ) throws(StoreError) -> [String] {
+    try transaction.run(
+      """
+      SELECT device FROM revoked_device WHERE (ends IS NULL OR ends > ?) AND device IN (
+        SELECT device FROM session WHERE account = ? UNION
+        SELECT access.device FROM access JOIN booking ON booking.id = access.booking WHERE booking.account = ?)
+      ORDER BY device
+      """, [.integer(now), .text(account), .text(account)]
+    ).map { $0.text("device") }
+  }
+
   /// A row, for the export of an account's data.
   struct Record: Sendable, Equatable {
     let booking: String

@@ -124,6 +124,19 @@ enum BookingTable {
     ).map(Booking.init)
   }
 
+  /// How many bookings that are not over have each state.
+  static func countOpen(
+    at now: Int64, in transaction: borrowing Transaction
+  ) throws(StoreError) -> (booked: Int64, active: Int64) {
+    let row = try transaction.run(
+      """
+      SELECT count(*) AS n, coalesce(sum(CASE WHEN has_access = 1 AND begins <= ? THEN 1 ELSE 0 END), 0) AS active
+      FROM booking WHERE state IN ('booked', 'active') AND ends > ?
+      """, [.integer(now), .integer(now)])[0]
+    let active = row.integer("active")
+    return (row.integer("n") - active, active)
+  }
+
   /// How many of an account's bookings are not over.
   static func count(
     of account: String, at now: Int64, in transaction: borrowing Transaction
@@ -359,6 +372,10 @@ enum AnswerTable {
 
 /// The rows of accounts, as far as bookings depend on them. Accounts are the module Login's.
 enum AccountTable {
+  static func email(of account: String, in transaction: borrowing Transaction) throws(StoreError) -> String? {
+    try transaction.run("SELECT email FROM account WHERE id = ?", [.text(account)]).first?.optionalText("email")
+  }
+
   static func isActive(_ account: String, in transaction: borrowing Transaction) throws(StoreError) -> Bool {
     try !transaction.run("SELECT id FROM account WHERE id = ? AND state = 'active'", [.text(account)]).isEmpty
   }

@@ -125,7 +125,8 @@ package enum FleetTables {
         // When a step came to rest last.
         "ALTER TABLE event_end ADD COLUMN rested BIGINT"
       ]),
-    Migration("booking-begin-1", ["CREATE INDEX booking_begin ON booking (begins) WHERE state IN ('booked', 'active')"]),
+    Migration(
+      "booking-begin-1", ["CREATE INDEX booking_begin ON booking (begins) WHERE state IN ('booked', 'active')"]),
   ]
 
   // A unique constraint is named as SQLite names it in its error.

@@ -23,14 +23,27 @@ enum VehicleTable {
     try transaction.run("SELECT \(columns) FROM vehicle WHERE id = ?", [.text(id)]).first.map(FleetVehicle.init)
   }
 
-  /// The vehicle of that name or id, or else the only one whose name is meant; nil also for a removed one.
-  static func find(named name: String, in transaction: borrowing Transaction) throws(StoreError) -> FleetVehicle? {
+  /// The vehicle of that name or id, or how its id begins: eight digits or more; or else the only one whose name is
+  /// meant. A removed one is not found.
+  ///
+  /// - Throws: `FleetRefusal`.
+  static func find(named name: String, in transaction: borrowing Transaction) throws -> FleetVehicle {
     let exact = try transaction.run(
       "SELECT \(columns) FROM vehicle WHERE (name = ? OR id = ?) AND service <> 'removed'",
       [.text(name), .text(name.lowercased())])
     if let row = exact.first { return FleetVehicle(row) }
-    let meant = try all(in: transaction).filter { Vehicle.isMeant($0.name, by: name) }
-    return meant.count == 1 ? meant[0] : nil
+    let vehicles = try all(in: transaction)
+    let begin = name.lowercased()
+    let isID = begin.utf8.count >= 8 && begin.allSatisfy { $0 == "-" || $0.isASCII && $0.isHexDigit }
+    let meant = vehicles.filter { Vehicle.isMeant($0.name, by: name) || isID && $0.id.hasPrefix(begin) }
+    if meant.count == 1 { return meant[0] }
+    guard meant.isEmpty else { throw FleetRefusal.severalVehicles(name) }
+    let names = vehicles.map(\.name)
+    let beginning = names.filter { $0.lowercased().hasPrefix(begin) }
+    let near =
+      beginning.count == 1
+      ? beginning[0].lowercased() : Spelling.nearest(to: name, among: names.map { $0.lowercased() })
+    throw FleetRefusal.notNamed("vehicle", name, near: names.first { $0.lowercased() == near })
   }
 
   /// The names of all vehicles by their ids, also of removed ones.
@@ -41,7 +54,9 @@ enum VehicleTable {
 
   /// Whether a vehicle has that name. A removed one has another.
   static func isTaken(_ name: String, in transaction: borrowing Transaction) throws(StoreError) -> Bool {
-    try !transaction.run("SELECT id FROM vehicle WHERE name = ?", [.text(name)]).isEmpty
+    try !transaction.run(
+      "SELECT id FROM vehicle WHERE lower(name) = ?", [.text(name.lowercased())]
+    ).isEmpty
   }
 
   /// Whether another vehicle has that topic. A removed one has it until the operator forgets it.
@@ -320,6 +335,11 @@ enum InvitationTable {
   static func all(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) -> [Invitation] {
     try transaction.run("SELECT name, expires FROM invitation WHERE expires > ? ORDER BY name", [.integer(now)]).map(
       Invitation.init)
+  }
+
+  /// - Returns: whether there was one of that name.
+  static func remove(named name: String, in transaction: borrowing Transaction) throws(StoreError) -> Bool {
+    try !transaction.run("DELETE FROM invitation WHERE name = ? RETURNING name", [.text(name)]).isEmpty
   }
 
   /// - Parameter code: its digest.

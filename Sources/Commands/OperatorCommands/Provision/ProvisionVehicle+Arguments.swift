@@ -61,10 +61,9 @@ struct EnrolmentCode: ExpressibleByArgument {
   let text: String
 
   init?(argument: String) {
-    text = argument.uppercased()
-    let groups = text.split(separator: "-", omittingEmptySubsequences: false)
-    guard groups.map(\.utf8.count) == [4, 4, 4],
-      groups.joined().utf8.allSatisfy(\.isASCIIAlphanumeric)
-    else { return nil }
+    // Whether people type the hyphens does not matter.
+    let code = argument.uppercased().filter { $0 != "-" && $0 != " " }
+    guard code.utf8.count == 12, code.utf8.allSatisfy(\.isASCIIAlphanumeric) else { return nil }
+    text = "\(code.prefix(4))-\(code.dropFirst(4).prefix(4))-\(code.suffix(4))"
   }
 }

@@ -2,6 +2,7 @@ import ArgumentParser
 import CommandParts
 import Domain
 import Rider
+import Terminal
 
 struct BookingsExtend: ContextCommand {
   static let configuration = CommandConfiguration(
@@ -36,7 +37,12 @@ struct BookingsExtend: ContextCommand {
     let old = try which.booking(client, prefersActive: true)
     // `validate` ensures that exactly one of the two is set.
     let end = length.map { old.to + $0.seconds } ?? to!.seconds(after: client.now)
-    let booking = try client.extend(old, to: end)
+    let booking: Booking
+    do { booking = try client.extend(old, to: end) } catch let error as FleetError {
+      guard case .problem(let problem, _) = error, let latest = problem.latestEnd else { throw error }
+      throw CommandFailure(
+        error.exitStatus, error.description, hint: "the latest end is \(dateAndTime(latest))", details: error.details)
+    }
     try client.keep(booking)
     try booking.print(console)
     guard booking.from - Booking.lead <= client.now else { return }

@@ -99,6 +99,28 @@ struct CurrentAccess {
     }
   }
 
+  // MARK: - What a refusal means
+
+  /// What a refusal means for the rider's booking; nil if nothing more is known.
+  ///
+  /// The operator may have cancelled the booking since this device heard of it, so the server is asked.
+  func meaning(of failure: any Failure) -> String? {
+    guard case .refused(let refusal, _)? = failure as? RiderError,
+      [.tokenNotYetValid, .tokenRevoked].contains(refusal.code)
+    else { return nil }
+    let (vehicle, begin) = (file.vehicle.uuid, rider.token.notBefore)
+    // A token is valid from its booking's begin on.
+    guard
+      let known = ((try? context.fleetFolder())?.bookings() ?? []).first(where: {
+        $0.vehicle == vehicle && $0.from == begin
+      })
+    else { return nil }
+    let client = try? context.fleet(interruption, deadline: context.clocks.steady() + Self.patience)
+    let booking = (try? client?.booking(known.id)) ?? known
+    if !booking.isLive { return "your booking \(booking.shortID) is \(booking.state)" }
+    return refusal.code == .tokenNotYetValid ? "your booking begins at \(dateAndTime(booking.from))" : nil
+  }
+
   // MARK: - What `stepctl` alone says later
 
   /// Remembers a refusal.
