@@ -102,8 +102,7 @@ struct VehicleGroup: AsyncParsableCommand {
           "name": .string(vehicle),
           "place": position.map { ["latitude": .number($0.latitude), "longitude": .number($0.longitude)] } ?? .null,
         ])
-      let shown = position.map { "at latitude \($0.latitude), longitude \($0.longitude)" } ?? "no place"
-      print("\(answer["name"]?.string ?? vehicle): \(shown)")
+print("\(answer["name"]?.string ?? vehicle): \(typed ?? "no place")")
     }
   }
 

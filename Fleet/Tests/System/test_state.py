@@ -175,7 +175,7 @@ def test_who_has_not_heard_is_listed(stored, parked):
     time.sleep(1.1)
     assert waiting() == before
     table = stored.types("vehicle", "list").stdout.splitlines()
-    assert table[0].split()[-1] == "untold_since" and table[1].split()[-1] == before["car"], table
+    assert table[0].split()[-1] == "note" and table[1].endswith(f"not told since {before['car']}"), table
     shown = json.loads(stored.types("vehicle", "show", "car").stdout)
     assert shown["untold_since"] == before["car"]
 

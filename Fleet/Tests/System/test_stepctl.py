@@ -201,7 +201,8 @@ def test_a_booking_from_its_begin_to_its_end(fleet, car, phone, new_phone):
     ben = new_phone("ben").logs_in()
     lost = ben("book", "Rolling Chassis", "--for", "2h", "-y", "--json")
     assert lost.status == 5 and (lost.json["problem"], len(lost.json["next"])) == ("taken", 3), lost
-    begin = lost.stderr.splitlines()[1].strip().replace(" ", "T")
+    # As it is printed.
+    begin = re.search(r"^hint: free from (\d{4}-\d\d-\d\d \d\d:\d\d), ", lost.stderr, re.MULTILINE)[1]
     later = ben("book", "Rolling Chassis", "--from", begin, "--for", "1h", "-y", "--json")
     assert later.status == 0, later
     given_up = ben("bookings", "cancel", "-y")
