@@ -717,7 +717,7 @@ _stepctl_bookings() {
 
 _stepctl_bookings_list() {
     repeating_flags=(--verbose -v)
-    non_repeating_flags=(--all --json --quiet -q --no-color --version -h --help)
+    non_repeating_flags=(--all --watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 0
@@ -767,7 +767,7 @@ _stepctl_bookings_end() {
 
 _stepctl_vehicles() {
     repeating_flags=(--verbose -v)
-    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--from --to --zone)
     __stepctl_offer_flags_options 0

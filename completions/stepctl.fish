@@ -64,7 +64,7 @@ function __stepctl_parse_tokens -S
             __stepctl_parse_subcommand 0 'version' 'h/help'
             switch $unparsed_tokens[1]
             case 'list'
-                __stepctl_parse_subcommand 0 'all' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
+                __stepctl_parse_subcommand 0 'all' 'watch' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
             case 'show'
                 __stepctl_parse_subcommand 1 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
             case 'extend'
@@ -75,7 +75,7 @@ function __stepctl_parse_tokens -S
                 __stepctl_parse_subcommand 1 'y/yes' 'no-input' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
             end
         case 'vehicles'
-            __stepctl_parse_subcommand 0 'from=' 'to=' 'zone=' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
+            __stepctl_parse_subcommand 0 'from=' 'to=' 'zone=' 'watch' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
         case 'zones'
             __stepctl_parse_subcommand 0 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
         case 'whoami'
@@ -462,6 +462,7 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "ste
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl bookings" -eq 1' -fa 'cancel' -d 'Cancel a booking before it is used.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl bookings" -eq 1' -fa 'end' -d 'End a booking early.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl bookings list" all' -l 'all' -d 'Also those that have ended.'
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl bookings list" watch' -l 'watch' -d 'Keep going: show the list again each time that it changes.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl bookings list" json' -l 'json' -d 'Print JSON, one object a line.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl bookings list" q quiet' -l 'quiet' -s 'q' -d 'Print results and errors only.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl bookings list"' -l 'verbose' -s 'v' -d 'Say more about what is going on; -vv shows messages too.'
@@ -501,6 +502,7 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_option
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl vehicles" from' -l 'from' -d 'Say which are free from then on: 2026-11-23T08:00, 08:00 for the next time, or now.' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl vehicles" to' -l 'to' -d 'Until when they are to be free.' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl vehicles" zone' -l 'zone' -d 'Only those that stand in this zone.' -rfka ''
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl vehicles" watch' -l 'watch' -d 'Keep going: show the list again each time that it changes.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl vehicles" json' -l 'json' -d 'Print JSON, one object a line.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl vehicles" q quiet' -l 'quiet' -s 'q' -d 'Print results and errors only.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl vehicles"' -l 'verbose' -s 'v' -d 'Say more about what is going on; -vv shows messages too.'

@@ -160,6 +160,9 @@ struct Check: AsyncParsableCommand {
         defects.append("the vehicle \(name) (\(id)): \(error)")
       }
     }
+    for (id, name, _) in isCurrent ? vehicles : [] {
+      defects += try await EventCheck.defects(of: id, named: name, in: store)
+    }
     let now = Int64(Date.now.timeIntervalSince1970)
     _ = try folder.place.ledger(now: now)
     for jti in isCurrent ? try await store.read({ try AccessTable.unknown(at: now, in: $0) }) : [] {

@@ -60,6 +60,13 @@ def test_an_opening_is_shown_with_its_booking_and_its_rider(fleet, phone, tmp_pa
         # Commands by hand read what the server has kept.
         log = car.stepctl("operator", "log", fleet.folder / "operator", "car", "--verify", "--json")
         assert log.status == 0 and log.objects[-1]["events"] >= 3 and log.objects[-1]["findings"] == 0, log
+        # What a check finds: nothing, or a row that was taken away.
+        assert fleet.types("check").returncode == 0
+        fleet.sql("CREATE TABLE kept AS SELECT * FROM event WHERE kind = 'ended'")
+        fleet.sql("DELETE FROM event WHERE kind = 'ended'")
+        lost = fleet.types("check", fleet.folder)
+        assert lost.returncode == 1 and "what car has reported: the newest events are missing\n" in lost.stdout, lost
+        fleet.sql("INSERT INTO event SELECT * FROM kept")
         assert fleet.types("revoke", "--booking", booking["id"]).returncode == 0
         refusal = lambda: [one for one in history(fleet) if one["kind"] == "refused"]  # noqa: E731
 
@@ -226,6 +233,8 @@ def test_what_was_fetched_by_hand_and_what_follows_a_change_of_keys_is_heard(fle
         # The operator's folder gets the vehicle a second after it has joined, or when the server starts again.
         wait_until(lambda: (fleet.folder / "operator/vehicles" / car.id).exists(), "commands by hand know it")
         fleet.stops()
+        # Numbers of notices follow the clock, to the second. The server has sent some in its last one.
+        time.sleep(3)
         car.stepd.close()
         adds_events(car, 5)
         car.drives()

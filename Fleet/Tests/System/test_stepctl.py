@@ -6,6 +6,7 @@ import shutil
 import stat
 import time
 from contextlib import ExitStack, closing
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -326,3 +327,70 @@ def test_access_that_was_revoked_during_a_booking_heals_itself(fleet, car, phone
 
     wait_until(heals, "the vehicle knows of it")
     assert phone("status").status == 0
+
+
+def test_who_comes_too_early_or_too_late_is_told_when(fleet, car, phone, new_phone):
+    phone.logs_in()
+    begin = datetime.now() + timedelta(hours=1)
+    typed = begin.strftime("%Y-%m-%d %H:%M")
+    later = phone("book", "rolling chassis", "--from", typed, "--for", "1h", "-y", "--json")
+    assert later.status == 0, later
+    early = phone("open", "--side", "left", "--radio", car.radio)
+    assert (early.status, early.hint) == (5, f"your booking begins at {typed}"), early
+    # Somebody else has it until then, and cannot have it for longer.
+    ben = new_phone("ben").logs_in()
+    now = ben("book", "Rolling Chassis", "--for", "30m", "-y", "--json")
+    assert now.status == 0, now
+    longer = ben("bookings", "extend", "--for", "2h")
+    assert (longer.status, longer.hint) == (5, f"the latest end is {typed}"), longer
+    assert ben("bookings", "extend", "--to", typed).status == 0
+    # The operator cancels, by what the rider reads to them. The rider's device has not heard of it.
+    short = later.json["id"][:8]
+    cancelled = fleet.types("booking", "cancel", f"({short})")
+    assert cancelled.stdout.startswith(f"{short}, Rolling Chassis, ") and "of anna@example.org: cancelled; 1 token" in (
+        cancelled.stdout), cancelled
+
+    def is_told():
+        late = phone("open", "--side", "left", "--radio", car.radio)
+        return late.status == 5 and late.hint == f"your booking {short} is cancelled"
+
+    wait_until(is_told, "the rider is told that the booking is cancelled")
+    assert f"{short} of Rolling Chassis, " in fleet.types("support", short).stdout
+    again = fleet.types("booking", "cancel", short)
+    assert again.returncode == 0 and again.stdout.endswith("was cancelled already\n"), again
+
+
+def test_who_finds_a_vehicle_taken_is_told_what_is_free(stored, parked, new_rider, tmp_path):
+    new_rider(stored).books(parked[0], None, at(1))
+    phone = Phone(stored, tmp_path / "phone").makes_account().logs_in()
+    lost = phone("book", "car", "--for", "30m", "-y")
+    assert lost.status == 5 and re.fullmatch(r"free from \d{4}-[\d-]+ \d\d:\d\d, .*; free now: van", lost.hint), lost
+    later = phone("book", "car", "--from", (datetime.now() + timedelta(minutes=30)).strftime("%H:%M"), "--for", "1h", "-y")
+    assert later.status == 5 and later.hint.endswith("; free then: van"), later
+
+
+def test_a_code_is_typed_with_or_without_its_hyphens_and_is_taken_back(stored, tmp_path):
+    def code(name):
+        added = stored.types("vehicle", "add", name)
+        return re.search(r"[A-Z0-9]{4}-[A-Z0-9]{4}-[A-Z0-9]{4}", added.stdout)[0], added.stdout
+
+    stepctl = Stepctl(tmp_path, Transcript())
+
+    def joins(folder, typed):
+        return stepctl(
+            "provision", "vehicle", tmp_path / folder, "--fleet", stored.url, "--ca", stored.verify, "--code", typed)
+
+    typed, _ = code(" Bus ")
+    assert joins("bus", typed.replace("-", "").lower()).status == 0
+    first, _ = code("Tram")
+    second, said = code("Tram")
+    assert "the code that Tram had before does not count any more" in said
+    assert joins("tram", first).status == 77
+    assert '"state":"expected"' in stored.types("vehicle", "show", "tram").stdout
+    assert stored.types("vehicle", "remove", "Tram", "-y").stdout == "Tram: removed\n"
+    assert joins("tram", second).status == 77
+    names = [line.split("  ")[0] for line in stored.types("vehicle", "list").stdout.splitlines()]
+    assert "Bus" in names and "Tram" not in names, names
+    # A second one that differs in its case alone, and what is mistyped.
+    assert "there is a vehicle of that name" in stored.types("vehicle", "add", "BUS").stderr
+    assert 'no vehicle is called "Buss"; did you mean "Bus"?' in stored.types("vehicle", "suspend", "Buss").stderr

@@ -1,0 +1,83 @@
+import Domain
+import Operator
+import StepProtocol
+package import Store
+
+/// Whether the rows of what a vehicle has reported are what it has signed, and whether one is missing: for `stepfleet
+/// check`.
+///
+/// Each event names the digest of the one before, so the signature of the newest one speaks for all. What was removed
+/// because of its age is missing at the begin alone.
+package struct EventCheck {
+  private let name: String
+  private var known: [EventDigest: Int64] = [:]
+  private var end: EventPlace?
+  private var last: SignedEvent?
+  /// The last row's number among the vehicle's.
+  private var place: Int64?
+  private var defects: [String] = []
+
+  /// - Parameter name: the vehicle's.
+  /// - Returns: one line for each defect.
+  package static func defects(
+    of vehicle: String, named name: String, in store: any Store
+  ) async throws -> [String] {
+    var check = EventCheck(name: name)
+    var place: Int64 = -1
+    while true {
+      let rows = try await store.read { [place] transaction in
+        try transaction.run(
+          "SELECT place, digest, sequence, finding, text FROM event WHERE vehicle = ? AND place > ? ORDER BY place LIMIT 1000",
+          [.text(vehicle), .integer(place)])
+      }
+      guard let last = rows.last else { break }
+      for row in rows { check.take(row, of: vehicle) }
+      place = last.integer("place")
+    }
+    let (end, key) = try await store.read { transaction in
+      // A vehicle that has not reported anything since its key was changed has no event by its present key.
+      (
+        try transaction.run("SELECT count, digest FROM event_end WHERE vehicle = ?", [.text(vehicle)]).first,
+        try VehicleTable.record(of: vehicle, in: transaction)?.signingKey
+      )
+    }
+    check.finish(end, key)
+    return check.defects
+  }
+
+  private init(name: String) { self.name = name }
+
+  private mutating func note(_ text: String) { defects.append("what \(name) has reported: \(text)") }
+
+  private mutating func take(_ row: Row, of vehicle: String) {
+    let (number, place) = (row.integer("sequence"), row.integer("place"))
+    guard let signed = try? SignedEvent(kept: Array(row.text("text").utf8)), signed.event.sequence == number,
+      signed.digest.text == row.text("digest"), signed.event.vehicle.description == vehicle
+    else {
+      note("the row of event \(number) is not what the vehicle has signed")
+      self.place = place
+      return
+    }
+    // The first of a chain stays, and what follows it may have been removed.
+    let mayFollowGap = last.map { $0.event.sequence == 1 } ?? true
+    if let before = self.place, place != before + 1, !mayFollowGap {
+      note("\(place - before - 1) rows before event \(number) are missing")
+    } else if !mayFollowGap, row.optionalText("finding") == nil {
+      let findings =
+        EventChain.findings(signed.event, follows: known[signed.event.previous], after: end)
+        ?? EventChain.gap(before: signed.event, after: end)
+      for finding in findings { note("event \(number): \(finding.text); that was not so when it was heard") }
+    }
+    known[signed.digest] = number
+    (end, last, self.place) = (signed.place, signed, place)
+  }
+
+  private mutating func finish(_ end: Row?, _ key: VerificationKey?) {
+    guard let last else { return }
+    if last.event.sequence > 1, let end, end.integer("count") != place || end.text("digest") != last.digest.text {
+      note("the newest events are missing")
+    }
+    guard let key, (try? VehicleEvent(verifying: last.text, by: key)) == nil else { return }
+    note("the newest event is not signed by its key, unless that was changed since")
+  }
+}
