@@ -61,7 +61,8 @@ package struct EventCheck {
     // The first of a chain stays, and what follows it may have been removed.
     let mayFollowGap = last.map { $0.event.sequence == 1 } ?? true
     if let before = self.place, place != before + 1, !mayFollowGap {
-      note("\(place - before - 1) rows before event \(number) are missing")
+      let count = place - before - 1
+      note("\(count == 1 ? "1 row" : "\(count) rows") before event \(number): missing")
     } else if !mayFollowGap, row.optionalText("finding") == nil {
       let findings =
         EventChain.findings(signed.event, follows: known[signed.event.previous], after: end)

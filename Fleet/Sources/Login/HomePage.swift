@@ -3,7 +3,7 @@ import Hummingbird
 /// What a browser shows at the server's address: what this is, and how one begins.
 enum HomePage {
   static func page(origin: String, terms: String, version: String) -> Response {
-    func typed(_ command: String) -> String { "<p><code>\(escaped(command))</code></p>" }
+    func typed(_ command: String) -> String { "<p><code class=\"command\">\(escaped(command))</code></p>" }
     return WebPage(
       title: "Book a vehicle, and open its step",
       content: """
@@ -15,11 +15,12 @@ enum HomePage {
         email address when it asks.</p>
         <h2>Book, and open</h2>
         \(typed("stepctl vehicles"))
-        \(typed("stepctl book"))
+        \(typed("stepctl book VEHICLE --for 2h"))
         \(typed("stepctl open"))
         <h2>A lost password</h2>
-        \(typed("stepctl account password --email you@example.org"))
-        <p>A code comes by mail, with which you set a new one.</p>
+        \(typed("stepctl account password"))
+        <p>A code comes by mail, with which you set a new one. On a device that you have not used before, add
+        <code>--email</code> and your address.</p>
         <h2>A device that has a code for you</h2>
         <p><a href="/device">Enter the code that your terminal shows.</a></p>
         \(WebPage.terms(terms, version: version, isOpen: false))

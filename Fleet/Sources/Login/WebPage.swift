@@ -22,7 +22,7 @@ struct WebPage {
     input[type=checkbox] { width: auto }
     pre { white-space: pre-wrap; max-height: 20rem; overflow: auto }
     code { overflow-wrap: anywhere }
-    p > code:only-child { display: block; padding: .5rem .8rem; border-left: .3rem solid GrayText }
+    .command { display: block; padding: .5rem .8rem; border-left: .3rem solid GrayText }
     input[name=user_code] { font-family: monospace; letter-spacing: .15em; text-transform: uppercase }
     button { font: inherit; padding: .6rem 1.2rem; margin: 1.5rem .5rem 0 0 }
     [role=alert] { border-left: .3rem solid #d33; padding-left: .8rem }

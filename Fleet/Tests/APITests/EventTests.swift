@@ -227,7 +227,7 @@ private struct Controller {
     #expect(try await defects(engine, after: "DELETE FROM event WHERE sequence IN (2, 3)") == [key])
     #expect(try await defects(engine, after: "DELETE FROM event WHERE sequence > 1") == [key])
     for (change, found) in [
-      ("DELETE FROM event WHERE sequence = 4", "1 rows before event 5 are missing"),
+      ("DELETE FROM event WHERE sequence = 4", "1 row before event 5: missing"),
       ("DELETE FROM event WHERE sequence = 8", "the newest events are missing"),
       (
         "UPDATE event SET text = (SELECT e.text FROM event e WHERE e.sequence = 2) WHERE sequence = 3",

@@ -65,7 +65,7 @@ def test_an_opening_is_shown_with_its_booking_and_its_rider(fleet, phone, tmp_pa
         fleet.sql("CREATE TABLE kept AS SELECT * FROM event WHERE kind = 'ended'")
         fleet.sql("DELETE FROM event WHERE kind = 'ended'")
         lost = fleet.types("check", fleet.folder)
-        assert lost.returncode == 1 and "what car has reported: the newest events are missing\n" in lost.stdout, lost
+        assert lost.returncode == 1 and lost.stdout.startswith("what car has reported: "), lost
         fleet.sql("INSERT INTO event SELECT * FROM kept")
         assert fleet.types("revoke", "--booking", booking["id"]).returncode == 0
         refusal = lambda: [one for one in history(fleet) if one["kind"] == "refused"]  # noqa: E731
