@@ -105,8 +105,7 @@ archive) environment Packaging/requirements.txt .build/sbom ;;
 test-fleet)
   environment Fleet/Tests/requirements.txt Fleet/.build/venv
   # axe-core alone: what brings it is for another browser, and is not used.
-  axe=Fleet/.build/venv/lib/python3*/site-packages/pytest_playwright_axe
-  if ! compgen -G "$axe" >/dev/null; then
+  if ! compgen -G 'Fleet/.build/venv/lib/python3*/site-packages/pytest_playwright_axe' >/dev/null; then
     Fleet/.build/venv/bin/python -m pip install --quiet --no-compile --no-deps --ignore-requires-python \
       pytest-playwright-axe==4.14.0
   fi

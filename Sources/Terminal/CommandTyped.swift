@@ -308,7 +308,7 @@ package struct CommandTyped {
     if hasMore, !showsAll {
       lines.append("MORE, FOR TECHNICIANS: \(([root.typedName, "help"] + path).joined(separator: " ")) --all")
     }
-    let page = typed.split(separator: " ").joined(separator: "-")
+    let page = about.manual ?? typed.split(separator: " ").joined(separator: "-")
     lines.append("MANUAL: man \(page)")
     if path.isEmpty {
       lines.append("BUGS: the issues of its repository; how to report a weakness: SECURITY.md")

@@ -17,6 +17,8 @@ public struct ProgramText {
   var plain: ([String]) -> (() throws -> Void)?
   /// Example command lines and their effects, for a command with its groups: `stepctl provision tag`.
   var examples: @Sendable (String) -> [(typed: String, does: String)]
+  /// The one page of the manual that has all commands; nil if each has a page of its own.
+  var manual: String?
   /// What `--radio` takes, for `help --all`.
   var radios: [(typed: String, does: String)]
   /// The libraries that it uses, one line each.
@@ -30,6 +32,7 @@ public struct ProgramText {
     ahead: @escaping @Sendable ([String]) -> Void = { _ in },
     plain: @escaping ([String]) -> (() throws -> Void)? = { _ in nil },
     examples: @escaping @Sendable (String) -> [(typed: String, does: String)] = { _ in [] },
+    manual: String? = nil,
     radios: [(typed: String, does: String)] = [],
     libraries: @escaping @Sendable () -> [String] = { [] },
     execute: @escaping (any ParsableCommand) throws -> Void = { command in
@@ -42,6 +45,7 @@ public struct ProgramText {
     self.ahead = ahead
     self.plain = plain
     self.examples = examples
+    self.manual = manual
     self.radios = radios
     self.libraries = libraries
     self.execute = execute

@@ -102,7 +102,7 @@ struct VehicleGroup: AsyncParsableCommand {
           "name": .string(vehicle),
           "place": position.map { ["latitude": .number($0.latitude), "longitude": .number($0.longitude)] } ?? .null,
         ])
-print("\(answer["name"]?.string ?? vehicle): \(typed ?? "no place")")
+      print("\(answer["name"]?.string ?? vehicle): \(typed ?? "no place")")
     }
   }
 
@@ -189,7 +189,7 @@ struct AccountGroup: AsyncParsableCommand {
 
     func run() throws {
       _ = try server.ask("POST", "/accounts/\(escaped(account))/suspend", [:])
-      print("\(account): suspended")
+      print("\(account): suspended; its bookings are cancelled, and its access is revoked")
     }
   }
 

@@ -178,22 +178,38 @@ extension ServerFolder.Settings {
       "host", "port", "database", "mail_from", "sendmail", "hook", "burst", "bookings", "retention_days", "connections",
       "connections_each", "rabbitmq",
     ]
-    guard let members = json.object, members.allSatisfy({ known.contains($0.name) }) else {
-      throw .damaged(path, "expected an object with \(known.joined(separator: ", "))")
+    guard let members = json.object else { throw .damaged(path, "it is no JSON object") }
+    if let unknown = members.first(where: { !known.contains($0.name) }) {
+      let near = Spelling.nearest(to: unknown.name, among: known).map { "did you mean \($0)?" }
+      throw .damaged(path, "\(unknown.name) is unknown: \(near ?? "it has \(known.joined(separator: ", "))")")
     }
+    func take<Value>(_ name: String, _ form: String, _ value: Value?) throws(ServerError) -> Value {
+      guard let value else { throw .damaged(path, "\(name) has to be \(form)") }
+      return value
+    }
+    func count(_ name: String, usual: Int64) throws(ServerError) -> Int64 {
+      let value = json[name].map { $0.integer } ?? usual
+      return try take(
+        name, "\(Self.counts.lowerBound) to \(Self.counts.upperBound)",
+        value.flatMap { Self.counts.contains($0) ? $0 : nil })
+    }
+    func program(_ name: String) -> String? { json[name]?.string.flatMap { $0.hasPrefix("/") ? $0 : nil } }
+    let host = try take("host", "a text", json["host"]?.string)
+    let port = try take(
+      "port", "1 to 65535", json["port"]?.integer.flatMap { ServerFolder.ports.contains(Int($0)) ? $0 : nil })
+    let mailFrom = try take(
+      "mail_from", "a mail address", json["mail_from"]?.string.flatMap { EmailAddress($0) == nil ? nil : $0 })
+    let sendmail = try take("sendmail", "a program's path from / on", program("sendmail"))
+    if json["hook"] != nil { _ = try take("hook", "a program's path from / on", program("hook")) }
+    let burst = try count("burst", usual: LoginSettings.burst)
+    let bookings = try count("bookings", usual: BookingRules.maximumBookings)
+    let days = try count("retention_days", usual: FleetService.retentionDays)
+    let connections = try count("connections", usual: Self.connections.all)
+    let each = try count("connections_each", usual: Self.connections.each)
     let rabbitMQ = json["rabbitmq"].flatMap { RabbitMQ(json: $0) }
-    guard let host = json["host"]?.string, let port = json["port"]?.integer, ServerFolder.ports.contains(Int(port)),
-      let mailFrom = json["mail_from"]?.string, EmailAddress(mailFrom) != nil,
-      let sendmail = json["sendmail"]?.string, sendmail.hasPrefix("/"),
-      json["hook"].map({ $0.string?.hasPrefix("/") ?? false }) ?? true,
-      let burst = json["burst"].map({ $0.integer }) ?? LoginSettings.burst, Self.counts.contains(burst),
-      let bookings = json["bookings"].map({ $0.integer }) ?? BookingRules.maximumBookings,
-      Self.counts.contains(bookings),
-      let days = json["retention_days"].map({ $0.integer }) ?? FleetService.retentionDays, Self.counts.contains(days),
-      let connections = json["connections"].map({ $0.integer }) ?? Self.connections.all,
-      Self.counts.contains(connections), (json["rabbitmq"] == nil) == (rabbitMQ == nil),
-      let each = json["connections_each"].map({ $0.integer }) ?? Self.connections.each, Self.counts.contains(each)
-    else { throw .damaged(path, "a member is missing or cannot be used: \(known.joined(separator: ", "))") }
+    if json["rabbitmq"] != nil {
+      _ = try take("rabbitmq", "an object with port and nodes, a list of ports", rabbitMQ)
+    }
     self.init(
       host: host, port: Int(port), database: json["database"]?.string, mailFrom: mailFrom, sendmail: sendmail,
       hook: json["hook"]?.string, burst: burst, bookings: bookings, retentionDays: days, connections: connections,

@@ -16,7 +16,9 @@ struct Stepfleet: ParsableCommand {
       KeysGroup.self, Backup.self, Restore.self, Check.self,
     ])
 
-  static func main() { Program.main(Stepfleet.self, ProgramText(examples: examples, execute: execute)) }
+  static func main() {
+    Program.main(Stepfleet.self, ProgramText(examples: examples, manual: "stepfleet", execute: execute))
+  }
 
   private static func execute(_ command: any ParsableCommand) throws {
     do {
