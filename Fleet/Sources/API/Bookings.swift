@@ -182,7 +182,10 @@ extension FleetService {
       let begins = try await store.read { transaction in
         try BookingTable.open(of: longer.vehicle, endingAfter: now, in: transaction).map(\.interval.begin)
       }
-      guard let end = begins.filter({ $0 > longer.interval.begin }).min() else { throw error }
+      guard let end = begins.filter({ $0 > longer.interval.begin }).min() else {
+        // The other booking has gone meanwhile.
+        throw FleetRefusal.taken(next: [])
+      }
       throw FleetRefusal.takenUntil(end)
     }
   }

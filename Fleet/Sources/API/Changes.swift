@@ -44,8 +44,6 @@ final class Changes: Sendable {
   enum Subject: Hashable {
     /// Any vehicle's state or place, or a zone.
     case fleet
-    /// When any vehicle is free.
-    case plans
     /// One vehicle's state or place.
     case vehicle(String)
     /// An account's bookings.
@@ -70,8 +68,11 @@ final class Changes: Sendable {
     /// How many of each account wait.
     var counts: [String: Int] = [:]
     var changed: Set<Subject> = []
-    /// Every waiter is to look.
+    /// Whoever waits for vehicles is to look; or every waiter.
+    var areVehiclesChanged = false
     var isAllChanged = false
+    /// How many waiters were told of a change so far.
+    var told = 0
     /// How often the fleet has changed.
     var round = 0
     var isEnding = false
@@ -82,6 +83,9 @@ final class Changes: Sendable {
 
   /// How often those who wait for the fleet were told that it has changed.
   var round: Int { state.withLock { $0.round } }
+
+  /// How many waiters were told of a change so far.
+  var told: Int { state.withLock { $0.told } }
 
   /// How many wait now.
   var waiting: Int { state.withLock { $0.waiters.values.count { $0.continuation != nil } } }
@@ -96,8 +100,9 @@ final class Changes: Sendable {
     state.withLock { state in
       switch change {
       case .booking(let account, let vehicle):
-        state.changed.formUnion([.fleet, .plans, .vehicle(vehicle), .bookings(account)])
-      case .fleet, .place, nil: state.isAllChanged = true
+        state.changed.formUnion([.fleet, .vehicle(vehicle), .bookings(account)])
+      case .fleet, .place: state.areVehiclesChanged = true
+      case nil: state.isAllChanged = true
       }
     }
     signal.yield()
@@ -109,18 +114,27 @@ final class Changes: Sendable {
   ///   another time.
   func tell(_ hasFleetChanged: () async -> Bool) async {
     for await _ in signals {
-      var (changed, isAll) = state.withLock { state in
-        defer { (state.changed, state.isAllChanged) = ([], false) }
-        if state.isAllChanged || state.changed.contains(.fleet) { state.round += 1 }
-        return (state.changed, state.isAllChanged)
+      var (changed, areVehicles, isAll) = state.withLock { state in
+        defer { (state.changed, state.areVehiclesChanged, state.isAllChanged) = ([], false, false) }
+        if state.isAllChanged || state.areVehiclesChanged || state.changed.contains(.fleet) { state.round += 1 }
+        return (state.changed, state.areVehiclesChanged, state.isAllChanged)
       }
-      if !isAll, changed.contains(.fleet) {
+      if !isAll, !areVehicles, changed.contains(.fleet) {
         let isAwaited = state.withLock { $0.waiters.values.contains { $0.subject == .fleet } }
         if isAwaited, await !hasFleetChanged() { changed.remove(.fleet) }
       }
-      for continuation in state.withLock({ $0.wake { isAll || changed.contains($0.subject) } }) {
-        continuation.resume()
+      let woken = state.withLock { state in
+        let woken = state.wake { waiter in
+          if case .bookings = waiter.subject {
+            isAll || changed.contains(waiter.subject)
+          } else {
+            isAll || areVehicles || changed.contains(waiter.subject)
+          }
+        }
+        state.told += woken.count
+        return woken
       }
+      for continuation in woken { continuation.resume() }
       try? await Task.sleep(for: Self.pause)
     }
   }

@@ -58,12 +58,12 @@ package final class FleetService: Sendable {
   }
 
   private func tellChanges() async {
-    var last: FleetView?
     await changes.tell {
+      // It is what those who wait have read last.
+      let before = await shared.present
       // Who waits is told as well if the database cannot be read, and hears of that.
-      guard let view = try? await sharedView(for: nil) else { return true }
-      defer { last = view }
-      return last.map { !view.isSame(as: $0) } ?? true
+      guard let before, let view = try? await sharedView() else { return true }
+      return !view.isSame(as: before)
     }
   }
 

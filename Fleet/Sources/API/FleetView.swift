@@ -18,7 +18,8 @@ final class FleetView: Sendable {
   private let now: Int64
   /// The next moment at which a booking begins or ends, Unix time; nil if there is none.
   let next: Int64?
-  private let pages = Mutex<[PageKey: TaggedPage]>([:])
+  /// The first page of each list.
+  private let pages = Mutex<[ListKey: TaggedPage]>([:])
   private let tags = Mutex<[ListKey: EntityTag]>([:])
 
   private struct ListKey: Hashable {
@@ -28,24 +29,19 @@ final class FleetView: Sendable {
     let rider: String?
   }
 
-  private struct PageKey: Hashable {
-    let list: ListKey
-    let page: Page
-  }
-
   /// Different answers that one view keeps. Whoever asks for more of them has them made anew.
   private static let mostKept = 256
 
   /// - Parameters:
   ///   - vehicles: each with those of its open bookings that `interval` makes necessary; without one, with the present.
-  ///   - nextBegin: when the next booking that is not among them begins, Unix time.
+  ///   - nextChange: when the next booking that is not among them begins, or one is not in use any more, Unix time.
   init(
-    _ vehicles: [(vehicle: FleetVehicle, bookings: [Booking])], interval: Interval?, nextBegin: Int64?,
+    _ vehicles: [(vehicle: FleetVehicle, bookings: [Booking])], interval: Interval?, nextChange: Int64?,
     riders: [String: String], at now: Int64
   ) {
     (self.vehicles, self.interval, self.riders, self.now) = (vehicles, interval, riders, now)
     let moments = vehicles.lazy.flatMap { $0.bookings.map(\.interval) }
-    next = [nextMoment(of: moments, after: now), nextBegin].compactMap(\.self).min()
+    next = [nextMoment(of: moments, after: now), nextChange].compactMap(\.self).min()
   }
 
   /// Whether every account sees in it what it saw in an earlier one.
@@ -70,10 +66,11 @@ final class FleetView: Sendable {
   /// for a change of the first one.
   func tagged(_ page: Page, in zone: FleetZone?, for account: String) -> TaggedPage {
     let list = ListKey(zone: zone?.id, rider: riders.values.contains(account) ? account : nil)
-    let key = PageKey(list: list, page: page)
-    if let known = pages.withLock({ $0[key] }) { return known }
+    // Somebody may ask for any other page.
+    let isUsual = page.isUsual
+    if isUsual, let known = pages.withLock({ $0[list] }) { return known }
     let made = TaggedPage(self.page(page, in: zone, for: account), etag: tag(of: list, zone, for: account))
-    pages.withLock { if $0.count < Self.mostKept { $0[key] = made } }
+    if isUsual { pages.withLock { if $0.count < Self.mostKept { $0[list] = made } } }
     return made
   }
 
@@ -122,37 +119,41 @@ func nextMoment(of intervals: some Sequence<Interval>, after now: Int64) -> Int6
   intervals.flatMap { [$0.begin, $0.end] }.filter { $0 > now }.min()
 }
 
-/// The views that those share who watch the fleet.
+/// The view that all share who watch the fleet.
 final class SharedView: Sendable {
   private struct Reading {
     let round: Int
+    let begun: ContinuousClock.Instant
     let task: Task<FleetView, any Error>
   }
 
-  /// By the intervals that they are for.
-  private let readings = Mutex<[Interval?: Reading]>([:])
-  /// So many are kept. Each interval that somebody asks for needs one of its own.
-  private static let mostKept = 16
+  private let reading = Mutex<Reading?>(nil)
+  /// No view is older: a database that tells no changes must not keep the truth from those who wait.
+  private static let longest = Duration.seconds(5)
+
+  /// The view that was given out last.
+  var present: FleetView? {
+    get async { try? await reading.withLock { $0 }?.task.value }
+  }
 
   /// - Parameters:
   ///   - round: how often the fleet has changed: the view is not older.
   ///   - now: Unix time.
   ///   - read: reads a new view.
   func view(
-    for interval: Interval?, round: Int, at now: Int64, _ read: @escaping @Sendable () async throws -> FleetView
+    round: Int, at now: Int64, _ read: @escaping @Sendable () async throws -> FleetView
   ) async throws -> FleetView {
-    let reading = readings.withLock { $0[interval] }
-    if let reading, reading.round == round, let view = try? await reading.task.value,
+    let known = reading.withLock { $0 }
+    if let known, known.round == round, known.begun + Self.longest > .now, let view = try? await known.task.value,
       view.next.map({ now < $0 }) ?? true
     {
       return view
     }
-    let task = readings.withLock { readings in
+    let task = reading.withLock { present in
       // Another one of those who were woken may have begun.
-      if let present = readings[interval], present.round == round, present.task != reading?.task { return present.task }
+      if let present, present.round == round, present.task != known?.task { return present.task }
       let task = Task(operation: read)
-      if readings.count >= Self.mostKept, readings[interval] == nil { readings.removeAll() }
-      readings[interval] = Reading(round: round, task: task)
+      present = Reading(round: round, begun: .now, task: task)
       return task
     }
     return try await task.value

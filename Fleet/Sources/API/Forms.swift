@@ -184,9 +184,15 @@ struct EntityTag: Sendable, Equatable {
 
   /// Reads an If-Match or If-None-Match (RFC 9110 13.1.1).
   ///
-  /// - Returns: nil for `*`, which names all. Weak tags are left out. Our tags contain no comma.
-  static func list(_ text: String) -> [EntityTag]? {
-    text == "*" ? nil : text.split(separator: ",").compactMap { EntityTag($0.filter { $0 != " " && $0 != "\t" }) }
+  /// - Parameter isWeak: whether a weak tag means the same as ours: for If-None-Match (RFC 9110 13.1.2). A proxy makes
+  ///   tags weak when it compresses.
+  /// - Returns: nil for `*`, which names all. Other weak tags are left out. Our tags contain no comma.
+  static func list(_ text: String, isWeak: Bool = false) -> [EntityTag]? {
+    if text == "*" { return nil }
+    return text.split(separator: ",").compactMap { part in
+      let tag = part.filter { $0 != " " && $0 != "\t" }
+      return EntityTag(isWeak && tag.hasPrefix("W/") ? String(tag.dropFirst(2)) : tag)
+    }
   }
 }
 

@@ -10,7 +10,9 @@ extension FleetService {
   package func untold() async throws -> [String: Int64] { try await store.read { try NoticeTable.waiting(in: $0) } }
 
   /// The accounts whose vehicles are in use, by the vehicles' ids. Where a rider stops is nobody else's business.
-  func riders() async throws -> [String: String] {
+  ///
+  /// - Returns: with them, when the next of them is not in use any more, Unix time.
+  func riders() async throws -> (accounts: [String: String], nextEnd: Int64?) {
     let now = clock()
     return try await store.read { try BookingTable.riders(at: now, in: $0) }
   }
@@ -38,14 +40,13 @@ extension FleetService {
       return (try BookingTable.openByVehicle(at: now, in: transaction), Int64?.none, riders)
     }
     return FleetView(
-      vehicles.map { ($0, bookings[$0.id] ?? []) }, interval: interval, nextBegin: nextBegin, riders: riders, at: now)
+      vehicles.map { ($0, bookings[$0.id] ?? []) }, interval: interval,
+      nextChange: [nextBegin, riders.nextEnd].compactMap(\.self).min(), riders: riders.accounts, at: now)
   }
 
   /// The view that those share who watch the fleet.
-  func sharedView(for interval: Interval?) async throws -> FleetView {
-    try await shared.view(for: interval, round: changes.round, at: clock()) { [self] in
-      try await view(for: interval)
-    }
+  func sharedView() async throws -> FleetView {
+    try await shared.view(round: changes.round, at: clock()) { [self] in try await view(for: nil) }
   }
 
   /// - Returns: the vehicle, and its next booking or present one.
@@ -150,7 +151,9 @@ extension FleetService {
     var generator = SystemRandomNumberGenerator()
     let code = Invitation.newCode(using: &generator)
     try await store.write { transaction in
-      guard try !VehicleTable.isTaken(name, in: transaction) else { throw FleetRefusal.nameTaken }
+      let others = try InvitationTable.all(at: now, in: transaction).map(\.name)
+      let isAnothers = others.contains { $0 != name && $0.lowercased() == name.lowercased() }
+      guard try !isAnothers && !VehicleTable.isTaken(name, in: transaction) else { throw FleetRefusal.nameTaken }
       try InvitationTable.replace(
         Invitation(to: name, now: now), code: digest(code.utf8), at: now, in: transaction)
     }
@@ -204,7 +207,10 @@ extension FleetService {
 
   /// The vehicle that has not joined yet, and that is meant.
   func invitation(named name: String) async throws -> Invitation? {
-    try await invitations().first { $0.name == name || Vehicle.isMeant($0.name, by: name) }
+    let all = try await invitations()
+    if let exact = all.first(where: { $0.name == name }) { return exact }
+    let meant = all.filter { Vehicle.isMeant($0.name, by: name) }
+    return meant.count == 1 ? meant[0] : nil
   }
 
   /// Lets a vehicle that has not joined yet not join any more.
@@ -224,7 +230,8 @@ extension FleetService {
     let now = clock()
     let code = digest(Invitation.code(meantBy: enrolment.code).utf8)
     guard let invitation = try await store.read({ try InvitationTable.find(code: code, at: now, in: $0) }) else {
-      logger.warning("a vehicle came with a code that does not count", metadata: ["vehicle": "\(enrolment.id)"])
+      // Strangers can cause it: it is no warning.
+      logger.info("a vehicle came with a code that does not count", metadata: ["vehicle": "\(enrolment.id)"])
       throw FleetRefusal.badCode
     }
     let vehicle = try invitation.vehicle(named: enrolment.name, id: enrolment.id, steps: enrolment.steps)

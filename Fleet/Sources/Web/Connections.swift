@@ -139,7 +139,8 @@ final class ConnectionWatch: ChannelDuplexHandler {
     // else keep a connection whose client has gone.
     if case ChannelEvent.inputClosed? = event as? ChannelEvent {
       isInputClosed = true
-      if nextLook == nil { schedule(context) }
+      nextLook?.cancel()
+      schedule(context)
     }
     context.fireUserInboundEventTriggered(event)
   }

@@ -160,10 +160,11 @@ struct Check: AsyncParsableCommand {
         defects.append("the vehicle \(name) (\(id)): \(error)")
       }
     }
-    for (id, name, _) in isCurrent ? vehicles : [] {
-      defects += try await EventCheck.defects(of: id, named: name, in: store)
-    }
     let now = Int64(Date.now.timeIntervalSince1970)
+    for (id, name, _) in isCurrent ? vehicles : [] {
+      defects += try await EventCheck.defects(
+        of: id, named: name, keptSince: now - settings.retentionDays * 86_400, in: store)
+    }
     _ = try folder.place.ledger(now: now)
     for jti in isCurrent ? try await store.read({ try AccessTable.unknown(at: now, in: $0) }) : [] {
       defects.append("the booking's access and the token \(jti) do not fit together; `serve` mends it when it starts")

@@ -254,7 +254,7 @@ struct BookingGroup: AsyncParsableCommand {
 
     func run() throws {
       let answer = try server.ask("POST", "/revoke", ["booking": .string(booking)])
-      func text(_ name: String) -> String { answer[name]?.string ?? "?" }
+      func text(_ name: String) -> String { printable(answer[name]?.string ?? "?") }
       let what = "\(text("booking").prefix(8)), \(text("name")), \(text("from")) to \(text("to")), of \(text("email"))"
       guard ["booked", "active"].contains(text("was")) else { return print("\(what): was \(text("was")) already") }
       print("\(what): cancelled; \(count(answer, "tokens", "token")) revoked")

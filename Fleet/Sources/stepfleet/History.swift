@@ -78,7 +78,7 @@ struct Status: ParsableCommand {
     for (line, vehicle) in zip(table.dropFirst(), vehicles) {
       lines.append(line)
       let notes = notes(vehicle)
-      if !notes.isEmpty { lines.append("    \(notes.joined(separator: "; "))") }
+      if !notes.isEmpty { lines.append("    \(printable(notes.joined(separator: "; ")))") }
     }
     return lines
   }
@@ -244,7 +244,8 @@ struct History: ParsableCommand {
   static func time(_ typed: String, now: Int64) -> String? {
     if Timestamp.read(typed) != nil { return typed }
     let day = Timestamp.text(now).prefix(10)
-    for text in ["\(typed)T00:00:00Z", "\(typed):00Z", "\(typed)Z", "\(day)T\(typed):00Z"] {
+    let minute = typed.hasSuffix("Z") ? "\(typed.dropLast()):00Z" : "\(typed):00Z"
+    for text in ["\(typed)T00:00:00Z", minute, "\(typed)Z", "\(day)T\(typed):00Z"] {
       guard let time = Timestamp.read(text.replacing(" ", with: "T")) else { continue }
       // A time of day that is still to come was yesterday's.
       return Timestamp.text(text.hasPrefix(day) && time > now && typed.utf8.count == 5 ? time - 86_400 : time)

@@ -82,7 +82,7 @@ import Testing
       try await bench.untilWaiting(2)
       let made = try await bench.book("car", 0, 1)
       #expect(try await ada.json["bookings"]?.array?.first?["id"] == .string(made.id))
-      #expect(try await bob.status == 304)
+      #expect(try await bob.status == 304 && bench.service.changes.told == 1)
     }
   }
 
@@ -92,7 +92,10 @@ import Testing
       let tag = try await bench.ask(.get, path).headers[.eTag]
       async let next = waiting(bench, path, tag)
       try await bench.untilWaiting(1)
+      // Another vehicle's booking wakes nobody, however long ago.
       try await bench.book("van", 0, 1)
+      try await Task.sleep(for: .milliseconds(300))
+      #expect(bench.service.changes.told == 0)
       try await bench.service.setPlace(Coordinate(latitude: 1, longitude: 2)!, of: "car")
       let place = try await next.json["place"]
       #expect(place?["latitude"] == .number(1), "\(String(describing: place))")
@@ -150,6 +153,56 @@ import Testing
     }
   }
 
+  @Test func `what nobody waited for meanwhile is a change all the same`() async throws {
+    try await told { bench in
+      let tag = try await waiting(bench, "/v1/vehicles", nil).headers[.eTag]
+      async let first = waiting(bench, "/v1/vehicles", tag)
+      try await bench.untilWaiting(1)
+      try await bench.book("van", 0, 1)
+      _ = try await first
+      // Nobody waits now.
+      let made = try await bench.book("car", 1 / 3600.0, 1)
+      bench.wait(1)
+      try await Task.sleep(for: .milliseconds(300))
+      let reserved = try await waiting(bench, "/v1/vehicles", nil)
+      #expect(reserved.json["vehicles"]?.array?.first?["state"] == "reserved")
+      async let next = waiting(bench, "/v1/vehicles", reserved.headers[.eTag], wait: 20)
+      try await bench.untilWaiting(1)
+      let begun = ContinuousClock.now
+      _ = try await bench.service.change(made.id, of: "ada", .cancel)
+      #expect(try await next.json["vehicles"]?.array?.first?["state"] == "available")
+      #expect(ContinuousClock.now - begun < .seconds(10))
+    }
+  }
+
+  @Test func `a place is seen again when access has ended, after the booking`() async throws {
+    try await told { bench in
+      let made = try await bench.book("car", 0, 1)
+      let phone = TestDevice()
+      _ = try await bench.service.access(to: made.id, for: phone.caller("ada"), phone.request(at: bench.now))
+      try await bench.service.setPlace(Coordinate(latitude: 1, longitude: 2)!, of: "car")
+      bench.wait(3600)
+      try await bench.service.tidy()
+      let hidden = try await waiting(bench, "/v1/vehicles", nil, by: "bob phone")
+      #expect(hidden.json["vehicles"]?.array?.first?["place"] == nil)
+      bench.wait(BookingRules.grace - 1)
+      async let next = waiting(bench, "/v1/vehicles", hidden.headers[.eTag], by: "bob phone")
+      try await bench.untilWaiting(1)
+      bench.wait(1)
+      #expect(try await next.json["vehicles"]?.array?.first?["place"] != nil)
+    }
+  }
+
+  @Test func `a tag that a proxy has made weak is known, and times are not waited for`() async throws {
+    try await told { bench in
+      let tag = try #require(try await waiting(bench, "/v1/vehicles", nil).headers[.eTag])
+      #expect(try await waiting(bench, "/v1/vehicles", "W/\(tag)", wait: 0).status == 304)
+      let asked = bench.interval(1, 2)
+      let timed = try await waiting(bench, "/v1/vehicles?from=\(asked.from)&to=\(asked.to)", tag)
+      #expect(timed.status == 200 && timed.headers[.preferenceApplied] == nil && timed.headers[.eTag] == nil)
+    }
+  }
+
   @Test func `an account has few that wait, and a server that stops has none`() async throws {
     try await told { bench in
       let tag = try await waiting(bench, "/v1/vehicles", nil).headers[.eTag]
@@ -180,6 +233,10 @@ import Testing
 extension Bench {
   /// Waits until so many requests wait for a change.
   func untilWaiting(_ count: Int) async throws {
-    while service.changes.waiting < count { try await Task.sleep(for: .milliseconds(5)) }
+    let end = ContinuousClock.now + .seconds(30)
+    while service.changes.waiting < count {
+      try #require(ContinuousClock.now < end, "\(service.changes.waiting) of \(count) wait")
+      try await Task.sleep(for: .milliseconds(5))
+    }
   }
 }

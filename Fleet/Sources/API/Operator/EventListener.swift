@@ -162,7 +162,8 @@ package final class EventListener: Sendable {
         if Task.isCancelled { return }
         // Each reason once: a broker may be away for hours.
         if "\(error)" != reason { logger.error("vehicles are not heard", metadata: ["error": "\(error)"]) }
-        presence.end(at: clock())
+        // The database may be away, and not the broker.
+        if !(error is StoreError) { presence.end(at: clock()) }
         reason = "\(error)"
         try? await Task.sleep(for: .milliseconds(.random(in: 500...1500)))
       }

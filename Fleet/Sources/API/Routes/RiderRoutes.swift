@@ -19,11 +19,12 @@ extension FleetService {
         guard let zone else { return nil }
         return try await self.zone(named: zone)
       }
-      guard Preference.wait(in: request.headers) != nil else {
+      // When a vehicle is free changes with every booking of it: who asks that does not wait.
+      guard interval == nil, Preference.wait(in: request.headers) != nil else {
         return Response(json: try await view(for: interval).page(page, in: place(), for: caller.account))
       }
-      return try await answer(request, caller, about: interval == nil ? .fleet : .plans) {
-        let view = try await sharedView(for: interval)
+      return try await answer(request, caller, about: .fleet) {
+        let view = try await sharedView()
         return Reading(page: view.tagged(page, in: try await place(), for: caller.account), next: view.next)
       }
     }
@@ -42,10 +43,11 @@ extension FleetService {
       return try await answer(request, caller, about: .vehicle(id)) {
         let (vehicle, bookings) = try await vehicle(id)
         let now = clock()
-        let showsPlace = try await riders()[id].map { $0 == caller.account } ?? true
+        let riders = try await riders()
+        let showsPlace = riders.accounts[id].map { $0 == caller.account } ?? true
         let form = VehicleForm(vehicle: vehicle, bookings: bookings, now: now, showsPlace: showsPlace)
-        return Reading(
-          page: TaggedPage(.object(form.members)), next: nextMoment(of: bookings.map(\.interval), after: now))
+        let next = [nextMoment(of: bookings.map(\.interval), after: now), riders.nextEnd].compactMap(\.self).min()
+        return Reading(page: TaggedPage(.object(form.members)), next: next)
       }
     }
     addBookingRoutes(to: router, authenticator)
@@ -202,6 +204,9 @@ struct Page: Hashable {
   let after: String?
   /// How many items it has at most.
   let limit: Int
+
+  /// Whether it is the one that clients ask for first.
+  var isUsual: Bool { after == nil && limit == Self.largest }
 
   /// The query's `after` and `limit`.
   init(_ request: Request) throws(Problem) {

@@ -19,7 +19,7 @@ extension FleetService {
     _ request: Request, _ caller: Caller, about subject: Changes.Subject, _ read: () async throws -> Reading
   ) async throws -> Response {
     let wait = Preference.wait(in: request.headers)
-    let known = request.headers[.ifNoneMatch].map(EntityTag.list)
+    let known = request.headers[.ifNoneMatch].map { EntityTag.list($0, isWeak: true) }
     let end = ContinuousClock.now + .seconds(wait ?? 0)
     let watch = wait == nil || known == nil ? nil : changes.watch(subject, by: caller.account)
     var headers: HTTPFields = [.cacheControl: "private, no-cache"]

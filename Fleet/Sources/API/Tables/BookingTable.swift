@@ -128,13 +128,15 @@ enum BookingTable {
   static func countOpen(
     at now: Int64, in transaction: borrowing Transaction
   ) throws(StoreError) -> (booked: Int64, active: Int64) {
-    let row = try transaction.run(
+    let open = try transaction.run(
+      "SELECT count(*) AS n FROM booking WHERE state IN ('booked', 'active') AND ends > ?", [.integer(now)])
+    // Few have begun: the sign keeps SQLite from the index by ends.
+    let active = try transaction.run(
       """
-      SELECT count(*) AS n, coalesce(sum(CASE WHEN has_access = 1 AND begins <= ? THEN 1 ELSE 0 END), 0) AS active
-      FROM booking WHERE state IN ('booked', 'active') AND ends > ?
-      """, [.integer(now), .integer(now)])[0]
-    let active = row.integer("active")
-    return (row.integer("n") - active, active)
+      SELECT count(*) AS n FROM booking
+      WHERE state IN ('booked', 'active') AND begins <= ? AND +ends > ? AND has_access = 1
+      """, [.integer(now), .integer(now)])[0].integer("n")
+    return (open[0].integer("n") - active, active)
   }
 
   /// How many of an account's bookings are not over.
@@ -274,17 +276,24 @@ enum BookingTable {
 
   /// The accounts whose vehicles are in use, by the vehicles' ids: a booking is active, or its access opens a step. The
   /// access lasts a little longer than the booking, unless the rider ends it.
-  static func riders(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) -> [String: String] {
+  ///
+  /// - Returns: with them, when the next of them is not in use any more, Unix time.
+  static func riders(
+    at now: Int64, in transaction: borrowing Transaction
+  ) throws(StoreError) -> (accounts: [String: String], nextEnd: Int64?) {
     let rows = try transaction.run(
       """
-      SELECT vehicle, account, begins FROM booking
+      SELECT vehicle, account, begins, ends AS until FROM booking
       WHERE state IN ('booked', 'active') AND has_access = 1 AND begins <= ? AND ends > ?
       UNION
-      SELECT vehicle, account, begins FROM booking JOIN access ON access.booking = booking.id
+      SELECT vehicle, account, begins, access.expires AS until FROM booking JOIN access ON access.booking = booking.id
       WHERE access.standing = 'given' AND access.expires > ? AND begins <= ?
       ORDER BY begins DESC
       """, [.integer(now), .integer(now), .integer(now), .integer(now)])
-    return Dictionary(rows.map { ($0.text("vehicle"), $0.text("account")) }) { first, _ in first }
+    return (
+      Dictionary(rows.map { ($0.text("vehicle"), $0.text("account")) }) { first, _ in first },
+      rows.map { $0.integer("until") }.min()
+    )
   }
 
   /// Writes the end of each booking whose time has ended, and notes it.

@@ -54,9 +54,8 @@ enum VehicleTable {
 
   /// Whether a vehicle has that name. A removed one has another.
   static func isTaken(_ name: String, in transaction: borrowing Transaction) throws(StoreError) -> Bool {
-    try !transaction.run(
-      "SELECT id FROM vehicle WHERE lower(name) = ?", [.text(name.lowercased())]
-    ).isEmpty
+    // Databases know capitals of different alphabets.
+    try transaction.run("SELECT name FROM vehicle").contains { $0.text("name").lowercased() == name.lowercased() }
   }
 
   /// Whether another vehicle has that topic. A removed one has it until the operator forgets it.

@@ -44,9 +44,10 @@ struct ListWatch<Item: Sendable & Equatable> {
         if obstacle != nil { note("connected again", unless: view != nil, console) }
         (time, obstacle, pause) = (context.seconds, nil, Self.pauses.first)
         if known.items != old.items { try print(known.items, time, unless: view != nil, console) }
-        if !known.isAwaited { try wait(Self.pauses.longest) }
+        // Whatever a server says of waiting, it is not asked without end.
+        try wait(known.isAwaited ? Self.pauses.first : Self.pauses.longest)
       } catch let error as any Failure where error.exitStatus == .unavailable && !error.isInterruption {
-        if obstacle == nil { note("\(error.description); trying again", unless: view != nil, console) }
+        if obstacle == nil { note("\(printable(error.description)); trying again", unless: view != nil, console) }
         obstacle = error
         try wait(pause)
         pause = min(pause * 2, Self.pauses.longest)
