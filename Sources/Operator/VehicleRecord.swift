@@ -1,3 +1,4 @@
+import Certificates
 public import Domain
 import FileFormats
 import MQTT
@@ -39,6 +40,11 @@ public struct VehicleRecord: Sendable, Equatable {
   public init(parsing text: String, certificate: [UInt8]) throws {
     try self.init(VehicleFile(parsing: Array(text.utf8), path: "the database"), certificate: certificate)
   }
+
+  /// When a controller's certificate ends, Unix time.
+  ///
+  /// - Parameter certificate: PEM.
+  public static func end(ofCertificate certificate: [UInt8]) throws -> Int64 { try Certificate(pem: certificate).end() }
 
   private init(_ file: VehicleFile, certificate: [UInt8]) throws {
     let controller = try file.present(file.controller, "[controller]")

@@ -20,8 +20,8 @@ extension FleetService {
       booking.booking.interval.begin <= now && now < booking.booking.interval.end
     }
     let having = Dictionary(riders.map { ($0.booking.vehicle.id, $0) }) { first, _ in first }
-    let (present, notices) = try await store.read {
-      (try EventTable.present(in: $0), try NoticeTable.states(in: $0))
+    let (present, notices, ends) = try await store.read {
+      (try EventTable.present(in: $0), try NoticeTable.states(in: $0), try VehicleTable.certificateEnds(in: $0))
     }
     let connections = Dictionary(
       uniqueKeysWithValues: presence.vehicles.map { ($0.key.description, $0.value) })
@@ -42,7 +42,13 @@ extension FleetService {
         "online": connections[vehicle.id].map { .bool($0.isOnline) } ?? .null,
         "online_since": time(connections[vehicle.id]?.since),
         "email": having[vehicle.id]?.email.map(JSON.string) ?? .null, "heard": time(told.heard),
-        "refusal": told.refusal.map(JSON.string) ?? .null, "refused": time(told.refused),
+        "last_event": told.last.map { last in
+          [
+            "kind": .string(last.kind), "step": last.step.map(JSON.string) ?? .null,
+            "position": last.position.map(JSON.string) ?? .null, "time": time(last.time),
+          ]
+        } ?? .null, "certificate_ends": time(ends[vehicle.id]), "refusal": told.refusal.map(JSON.string) ?? .null,
+        "refused": time(told.refused),
         "notice": notices[vehicle.id].map { .string($0.rawValue) } ?? .null, "untold_since": time(untold[vehicle.id]),
         "parking": vehicle.place.flatMap { Parking($0, zones) }?.json ?? .null,
         "place": vehicle.place.map { place in

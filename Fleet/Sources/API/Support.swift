@@ -34,7 +34,8 @@ extension FleetService {
     }
     for device in revoked {
       wrong.append(
-        "the device \(device) is revoked: its rider needs a new key (stepfleet(8), REVOCATION)")
+        "the device \(Thumbprint(device)?.grouped ?? device) is revoked: its rider needs a new key (stepfleet(8), revoke)"
+      )
     }
     if let meant, let booking = try await store.read({ try BookingTable.find(meant, in: $0) }),
       !booking.booking.state(at: now).isOpen

@@ -97,7 +97,7 @@ struct Status: ParsableCommand {
   private static func there(_ vehicle: JSON) -> String {
     let heard = vehicle["heard"]?.string
     switch vehicle["online"]?.bool {
-    case true?: return "yes"
+    case true?: return heard.map { "yes, heard \(age($0)) ago" } ?? "yes"
     case false?: return "silent \(age(vehicle["online_since"]?.string ?? heard))"
     case nil: return heard.map { "heard \(age($0)) ago" } ?? "never heard"
     }
@@ -111,6 +111,12 @@ struct Status: ParsableCommand {
       notes.append("notice not sent\(since)")
     case "unconfirmed": notes.append("notice not confirmed")
     default: break
+    }
+    if let end = vehicle["certificate_ends"]?.string.flatMap(Timestamp.read) {
+      let left = end - Int64(Date().timeIntervalSince1970)
+      if left < 30 * 86_400 {
+        notes.append(left < 0 ? "its certificate has ended" : "its certificate ends in \(left / 86_400) days")
+      }
     }
     if let refusal = vehicle["refusal"]?.string {
       notes.append("last refusal \(refusal), \(age(vehicle["refused"]?.string)) ago")

@@ -338,6 +338,11 @@ private struct Controller {
     #expect(try await findings(booking.id).contains("car is out of service: `stepfleet vehicle resume`"))
     bench.wait(4 * hour)
     #expect(try await findings(booking.id).contains("no booking is booked or active"))
+    let ended = "\(booking.id.prefix(8)) of car, \(booking.interval.from) to \(booking.interval.to), is ended"
+    #expect(try await findings(booking.id).contains(ended))
+    _ = try await bench.service.revoke(.device(phone.thumbprint))
+    let revoked = "the device \(phone.thumbprint.grouped) is revoked: its rider needs a new key (stepfleet(8), revoke)"
+    #expect(try await findings("ada").contains(revoked))
   }
 }
 

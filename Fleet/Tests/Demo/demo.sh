@@ -135,7 +135,7 @@ grep -q 'Chassis refused at .*: token_revoked' support.log || fail 'the operator
 run 0 "stepfleet support $loser@example.org --reissue | tee support.log"
 grep -q 'is made new' support.log || fail 'the access should be made new'
 # The vehicle has heard that the old access counts no more.
-shows '^Van .* yes$'
+shows '^Van .* yes, heard [^;]* ago$'
 rider "$loser" 0 'stepctl close --radio btsnoop:van.btsnoop'
 
 title 'A vehicle falls silent, and the operator sees who has not heard'

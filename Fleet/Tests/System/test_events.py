@@ -84,7 +84,11 @@ def test_an_opening_is_shown_with_its_booking_and_its_rider(fleet, phone, tmp_pa
         shown = fleet.types("status").stdout.splitlines()
         assert shown[0].split() == ["name", "state", "steps", "booking", "there"], shown
         wait_until(lambda: "notice" not in fleet.types("status").stdout, "the vehicle says that it obeys its notice")
-        assert shown[1].startswith("car  ") and "left open, right -" in shown[1] and shown[1].endswith("  yes"), shown
+        assert shown[1].startswith("car  ") and "left open, right -" in shown[1], shown
+        assert re.search(r"  yes, heard \d+ s ago$", shown[1]), shown
+        (told,) = json.loads(fleet.types("status", "--json").stdout)["vehicles"]
+        assert told["online"] is True and told["certificate_ends"] > at(24), told
+        assert told["last_event"].keys() == {"kind", "step", "position", "time"}, told
         assert re.fullmatch(r" {4}.*last refusal token_revoked, \d+ s ago", shown[2]), shown
         assert refusal()[-1]["code"] == "token_revoked" and refusal()[-1]["booking"] == booking["id"], refusal()
 

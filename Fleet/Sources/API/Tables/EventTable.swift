@@ -168,6 +168,16 @@ enum EventTable {
         heard: row.optionalInteger("heard"), notice: row.optionalInteger("notice"),
         refusal: row.optionalText("refusal"), refused: row.optionalInteger("refused"))
     }
+    let last = try transaction.run(
+      """
+      SELECT event.vehicle AS vehicle, kind, step, position, time FROM event
+      JOIN event_end ON event_end.vehicle = event.vehicle AND event_end.count = event.place
+      """)
+    for row in last {
+      present[row.text("vehicle")]?.last = (
+        row.text("kind"), row.optionalText("step"), row.optionalText("position"), row.integer("time")
+      )
+    }
     for row in try transaction.run("SELECT vehicle, step, position, fault FROM step_state") {
       present[row.text("vehicle"), default: Present()].steps[row.text("step")] = (
         row.text("position"), row.optionalText("fault")
@@ -184,6 +194,8 @@ enum EventTable {
     /// The word of the last refusal, and its time on the vehicle's clock.
     var refusal: String?
     var refused: Int64?
+    /// The last event, as the vehicle has told it, with its time on the vehicle's clock; nil if it was removed.
+    var last: (kind: String, step: String?, position: String?, time: Int64)?
     /// Where the steps are, and why they are not where they should be.
     var steps: [String: (position: String, fault: String?)] = [:]
   }

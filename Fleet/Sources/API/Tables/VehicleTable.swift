@@ -46,6 +46,16 @@ enum VehicleTable {
     throw FleetRefusal.notNamed("vehicle", name, near: names.first { $0.lowercased() == near })
   }
 
+  /// When the certificates of the vehicles' controllers end, Unix time, by the vehicles' ids.
+  static func certificateEnds(in transaction: borrowing Transaction) throws(StoreError) -> [String: Int64] {
+    let rows = try transaction.run(
+      "SELECT id, certificate FROM vehicle WHERE service <> 'removed' AND certificate IS NOT NULL")
+    return Dictionary(
+      uniqueKeysWithValues: rows.compactMap { row in
+        (try? VehicleRecord.end(ofCertificate: Array(row.text("certificate").utf8))).map { (row.text("id"), $0) }
+      })
+  }
+
   /// The names of all vehicles by their ids, also of removed ones.
   static func names(in transaction: borrowing Transaction) throws(StoreError) -> [String: String] {
     let rows = try transaction.run("SELECT id, name FROM vehicle")
