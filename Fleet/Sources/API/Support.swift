@@ -1,8 +1,10 @@
+import Access
 import Booking
 import Domain
 import Encoding
 import HTTPTypes
 import Logging
+import StepProtocol
 import Store
 import Web
 
