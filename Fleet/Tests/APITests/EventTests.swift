@@ -1,3 +1,4 @@
+import Access
 import Booking
 import Domain
 import Encoding
