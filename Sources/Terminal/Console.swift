@@ -49,6 +49,9 @@ package struct Console: Sendable {
   /// terminal sees it in its own time; a program that reads the results, or JSON, waits for nothing.
   package func pace(_ speed: Double) -> Double? { !isJSON && output.isTerminal ? speed : nil }
 
+  /// Whether nobody reads the results any more. A command that prints nothing for long has to ask.
+  package var isReaderGone: Bool { output.isReaderGone }
+
   /// The columns of the terminal that gets the results; nil if it is not a terminal.
   package var columns: Int? { output.size?.columns }
 

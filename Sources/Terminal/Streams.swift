@@ -5,12 +5,16 @@ package import SystemIO
 package protocol Output: Sendable {
   /// The terminal's size; nil if the output is not a terminal.
   var size: Screen.Size? { get }
+  /// Whether it is a pipe that nobody reads any more.
+  var isReaderGone: Bool { get }
   /// Writes all bytes at once, so that a reader of a pipe gets a record as soon as it is complete.
   func write(_ bytes: some Sequence<UInt8>) throws(SystemError)
 }
 
 extension Output {
   package var isTerminal: Bool { size != nil }
+  /// Whether it is a pipe that nobody reads any more.
+  package var isReaderGone: Bool { false }
 }
 
 /// The source of answers: standard input, or a test's script.
@@ -44,6 +48,12 @@ package enum StandardOutput: Output {
     var size = winsize()
     guard ioctl(number, UInt(TIOCGWINSZ), &size) == 0, size.ws_row > 0, size.ws_col > 0 else { return .usual }
     return Screen.Size(rows: Int(size.ws_row), columns: Int(size.ws_col))
+  }
+
+  package var isReaderGone: Bool {
+    // poll(2): POLLERR is reported whether it is asked for or not.
+    var output = pollfd(fd: number, events: 0, revents: 0)
+    return poll(&output, 1, 0) > 0 && output.revents & Int16(POLLERR) != 0
   }
 
   package func write(_ bytes: some Sequence<UInt8>) throws(SystemError) {

@@ -99,12 +99,12 @@ extension FleetService {
   }
 
   /// The booking that an operator means by an id, or by its beginning: four digits or more, as riders see them, with
-  /// the brackets and spaces that may be around them; or by the name that vehicles' logs have for its rider
+  /// the brackets and signs that may be around them; or by the name that vehicles' logs have for its rider
   /// (`b-547EC553F6121C54`), or a token's id.
   ///
   /// - Throws: `FleetRefusal`.
   func bookingMeant(by typed: String) async throws -> String {
-    let text = typed.trimmingCharacters { $0.isWhitespace || "()".contains($0) }
+    let text = typed.trimmingCharacters { $0.isWhitespace || "()[]#,.".contains($0) }
     let names = [text, text.lowercased().hasPrefix("b-") ? "b-\(text.dropFirst(2).uppercased())" : text]
     for name in names {
       if let found = try await store.read({ try BookingTable.ids(ofSubjectOrToken: name, in: $0) }).first {

@@ -45,9 +45,10 @@ extension FleetService {
       )
     }
     let states = try await store.read { try BookingTable.countOpen(at: now, in: $0) }
-    let online = presence.vehicles
+    let present = try await store.read { try EventTable.present(in: $0) }
     let silent = try await known.all().filter { vehicle in
-      vehicle.service == .inService && !(UUID(vehicle.id).flatMap { online[$0] }?.isOnline ?? false)
+      guard vehicle.service == .inService, let id = UUID(vehicle.id) else { return false }
+      return presence.isOnline(id, heard: present[vehicle.id]?.heard) != true
     }
     return [
       Gauge("bookings", "Bookings that are not over, by state.", states.booked, label: ("state", "booked")),

@@ -39,7 +39,7 @@ extension FleetService {
               "fault": state?.fault.map(JSON.string) ?? .null,
             ]
           }), "booking": having[vehicle.id].map { .string($0.booking.id) } ?? .null,
-        "online": connections[vehicle.id].map { .bool($0.isOnline) } ?? .null,
+        "online": UUID(vehicle.id).flatMap { presence.isOnline($0, heard: told.heard) }.map(JSON.bool) ?? .null,
         "online_since": time(connections[vehicle.id]?.since),
         "email": having[vehicle.id]?.email.map(JSON.string) ?? .null, "heard": time(told.heard),
         "last_event": told.last.map { last in

@@ -36,16 +36,18 @@ extension FleetService {
     }
     for device in revoked {
       wrong.append(
-        "the device \(Thumbprint(device)?.grouped ?? device) is revoked: its rider needs a new key (stepfleet(8), revoke)"
+        "the device \(Thumbprint(device)?.grouped ?? device) is revoked: whoever uses it needs a new key (stepfleet(8), revoke)"
       )
     }
-    if let meant, let booking = try await store.read({ try BookingTable.find(meant, in: $0) }),
+    // Callers are known by their address: then it is the booking that was refused last.
+    if let about = meant ?? refusals.last?["booking"]?.string,
+      let booking = try await store.read({ try BookingTable.find(about, in: $0) }),
       !booking.booking.state(at: now).isOpen
     {
       let state = booking.booking.state(at: now).rawValue
       let interval = booking.booking.interval
       wrong.append(
-        "\(meant.prefix(8)) of \(booking.vehicle.name), \(interval.from) to \(interval.to), is \(state)")
+        "\(about.prefix(8)) of \(booking.vehicle.name), \(interval.from) to \(interval.to), is \(state)")
     }
     if let since = presence.awaySince { wrong.append("the broker is away since \(Timestamp.text(since))") }
     let active = bookings.filter { $0.booking.interval.begin <= now }

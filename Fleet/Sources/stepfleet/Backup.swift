@@ -127,6 +127,10 @@ struct Check: AsyncParsableCommand {
   @OptionGroup var server: ServerOption
   @Argument(help: "The server's folder, in place of --dir.") var folder: String?
 
+  func validate() throws {
+    if folder != nil && server.dir != nil { throw ValidationError("give one of a folder and --dir") }
+  }
+
   func run() async throws {
     let folder = folder.map { ServerFolder($0) } ?? server.folder
     let settings = try folder.settings()

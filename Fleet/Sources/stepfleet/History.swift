@@ -37,10 +37,23 @@ struct Status: ParsableCommand {
         draw(answer, at: time, obstacle)
       }
       Thread.sleep(forTimeInterval: 2)
+      // Nothing may change for hours, and whoever reads may have gone.
+      guard !Self.isReaderGone else { return }
+      let hadObstacle = obstacle != nil
       do {
         (answer, time, obstacle) = (try ask(), Date(), nil)
       } catch let error as ServerError { obstacle = error }
+      if json, hadObstacle != (obstacle != nil) {
+        let text = obstacle.map { "\($0); trying again" } ?? "connected again"
+        FileHandle.standardError.write(Data("\(text)\n".utf8))
+      }
     }
+  }
+
+  /// Whether nobody reads standard output any more (poll(2), POLLERR).
+  private static var isReaderGone: Bool {
+    var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
+    return poll(&output, 1, 0) > 0 && output.revents & Int16(POLLERR) != 0
   }
 
   /// Draws from the terminal's first line on, as much as has room.

@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -77,6 +78,16 @@ def test_without_a_terminal_each_change_is_printed(stored, parked, phone, tmp_pa
         ended = program.ends()
         assert ended.status == 77 and ended.stderr.count("again\n") == 2, ended
     assert text.stdout.read_text().startswith("as of 20") and line in text.stdout.read_text()
+
+
+def test_a_watch_ends_when_nobody_reads_it(stored, parked, phone):
+    """As `| head -1`, though nothing changes."""
+    for arguments in (("vehicles", "--watch"), ("bookings", "--watch", "--json")):
+        with subprocess.Popen(
+            [STEPCTL, *arguments], stdout=subprocess.PIPE, env=phone.stepctl.environment) as watch:
+            assert watch.stdout.readline()
+            watch.stdout.close()
+            assert watch.wait(20) == -signal.SIGPIPE, arguments
 
 
 def asking(rider, path, tag=None, url=None):

@@ -12,7 +12,7 @@ package final class CurlTransport: HTTPTransport {
   private let interruption: Interruption?
   private let authorities: [UInt8]?
   private let agent: String
-  package var meanwhile: (() -> Void)?
+  package var meanwhile: (() -> Bool)?
 
   /// How long a connection may take, milliseconds.
   private static let connecting = 10_000
@@ -157,7 +157,7 @@ package final class CurlTransport: HTTPTransport {
       // The wait ends with activity on the connection, at one of libcurl's limits, or with a signal.
       var signal = curl_waitfd(fd: interruption?.number ?? -1, events: Int16(CURL_WAIT_POLLIN), revents: 0)
       _ = library.multiPoll(multi, &signal, interruption == nil ? 0 : 1, meanwhile == nil ? 60_000 : 1000, nil)
-      meanwhile?()
+      if meanwhile?() == false { throw .interrupted }
     }
     var left: Int32 = 0
     guard let message = library.multiRead(multi, &left) else { throw .lost(host: host, "libcurl gives no result") }

@@ -66,8 +66,8 @@ package protocol HTTPTransport: AnyObject {
   /// - Parameter limit: the time limit, to the last byte.
   func send(_ request: HTTPRequest, within limit: Duration) throws(HTTPError) -> HTTPResponse
 
-  /// What is called about once a second while an answer is awaited.
-  var meanwhile: (() -> Void)? { get set }
+  /// What is called about once a second while an answer is awaited. False ends the request, as a signal does.
+  var meanwhile: (() -> Bool)? { get set }
 
   /// The certificates that a server presents in the handshake, PEM, its own first. Nothing is sent and nothing is
   /// trusted: they are only to be shown to people.

@@ -48,8 +48,8 @@ package final class FleetClient {
   /// The time limit for everything; nil if each request has its own limit.
   private let deadline: Instant?
   private var transport: (any HTTPTransport)? { didSet { transport?.meanwhile = meanwhile } }
-  /// What is called about once a second while an answer is awaited.
-  package var meanwhile: (() -> Void)? { didSet { transport?.meanwhile = meanwhile } }
+  /// What is called about once a second while an answer is awaited. False ends the request, as a signal does.
+  package var meanwhile: (() -> Bool)? { didSet { transport?.meanwhile = meanwhile } }
   /// How far the server's clock is ahead of this computer's, seconds; 0 until both differ by more than a few.
   package private(set) var lead: Int64 = 0
 

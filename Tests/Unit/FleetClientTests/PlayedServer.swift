@@ -10,7 +10,7 @@ final class PlayedServer: HTTPTransport {
   typealias Answer = Result<HTTPResponse, HTTPError>
 
   private var answers: [Answer] = []
-  var meanwhile: (() -> Void)?
+  var meanwhile: (() -> Bool)?
   private(set) var requests: [HTTPRequest] = []
   /// How long each wait was, seconds.
   private(set) var waits: [Int64] = []

@@ -177,7 +177,7 @@ package final class EventListener: Sendable {
       switch event {
       case .connected:
         session.connected = .now
-        presence.begin()
+        presence.begin(at: clock())
         session.line.subscribe(to: "vehicles/+/events")
         session.line.subscribe(to: "vehicles/+/availability")
       case .message(let topic, let payload) where topic.hasSuffix(Self.availability):

@@ -109,12 +109,9 @@ struct CurrentAccess {
       [.tokenNotYetValid, .tokenRevoked].contains(refusal.code)
     else { return nil }
     let (vehicle, begin) = (file.vehicle.uuid, rider.token.notBefore)
-    // A token is valid from its booking's begin on.
-    guard
-      let known = ((try? context.fleetFolder())?.bookings() ?? []).first(where: {
-        $0.vehicle == vehicle && $0.from == begin
-      })
-    else { return nil }
+    // A token is valid from its booking's begin on. One that was booked again is meant, and not the cancelled one.
+    let all = ((try? context.fleetFolder())?.bookings() ?? []).filter { $0.vehicle == vehicle && $0.from == begin }
+    guard let known = all.last(where: \.isLive) ?? all.last else { return nil }
     let client = try? context.fleet(interruption, deadline: context.clocks.steady() + Self.patience)
     let booking = (try? client?.booking(known.id)) ?? known
     if !booking.isLive { return "your booking \(booking.shortID) is \(booking.state)" }

@@ -1,7 +1,10 @@
 import CommandParts
 import Domain
 import Encoding
+import Glibc
+import HTTP
 import Rider
+import SystemIO
 import Terminal
 
 /// Shows a list of the server each time that it changes, until the user ends it.
@@ -23,8 +26,13 @@ struct ListWatch<Item: Sendable & Equatable> {
     let view = LiveView(context, console)
     defer { view?.close() }
     var known = try read(nil)
-    var (time, obstacle, pause) = (context.seconds, (any Failure)?.none, Self.pauses.first)
-    func show() throws { try view.map { try draw(known.items, time, obstacle, on: $0, context, console) } }
+    /// When the last answer came, since when there is none, and how long the next attempt waits.
+    var (time, lost, pause) = (context.seconds, Int64?.none, Self.pauses.first)
+    func show() throws {
+      // Nothing may change for hours.
+      if console.isReaderGone { throw Interrupted(signal: SIGPIPE) }
+      try view.map { try draw(known.items, time, lost, on: $0, context, console) }
+    }
     func wait(_ seconds: Int64) throws {
       for _ in 0..<seconds {
         try show()
@@ -32,25 +40,34 @@ struct ListWatch<Item: Sendable & Equatable> {
       }
     }
     try print(known.items, time, unless: view != nil, console)
-    // A closed terminal is noticed by its signal.
-    client.meanwhile = { try? show() }
+    var ended: (any Error)?
+    client.meanwhile = {
+      do { try show() } catch { ended = error }
+      return ended == nil
+    }
     defer { client.meanwhile = nil }
     while true {
       do {
         try show()
         let old = known
         // After an obstacle the answer comes at once: until then nobody knows that the server is back.
-        known = try read(obstacle == nil ? old : nil)
-        if obstacle != nil { note("connected again", unless: view != nil, console) }
-        (time, obstacle, pause) = (context.seconds, nil, Self.pauses.first)
+        known = try read(lost == nil ? old : nil)
+        if lost != nil { note("connected again", unless: view != nil, console) }
+        (time, lost, pause) = (context.seconds, nil, Self.pauses.first)
         if known.items != old.items { try print(known.items, time, unless: view != nil, console) }
         // Whatever a server says of waiting, it is not asked without end.
         try wait(known.isAwaited ? Self.pauses.first : Self.pauses.longest)
       } catch let error as any Failure where error.exitStatus == .unavailable && !error.isInterruption {
-        if obstacle == nil { note("\(printable(error.description)); trying again", unless: view != nil, console) }
-        obstacle = error
+        if lost == nil {
+          note("\(printable(error.description)); trying again", unless: view != nil, console)
+          // A server that answers nothing may have been away since it was asked.
+          let isSilent = if case .http(.timedOut)? = error as? FleetError { true } else { false }
+          lost = isSilent ? time : context.seconds
+        }
         try wait(pause)
         pause = min(pause * 2, Self.pauses.longest)
+      } catch {
+        throw ended ?? error
       }
     }
   }
@@ -70,12 +87,11 @@ struct ListWatch<Item: Sendable & Equatable> {
   }
 
   private func draw(
-    _ items: [Item], _ time: Int64, _ obstacle: (any Failure)?, on view: LiveView, _ context: Context,
-    _ console: Console
+    _ items: [Item], _ time: Int64, _ lost: Int64?, on view: LiveView, _ context: Context, _ console: Console
   ) throws {
     let lines = lines(items)
     var state = "as of \(dateTimeAndSecond(time).suffix(8))"
-    if obstacle != nil { state += ", no connection for \(span(max(context.seconds - time, 0)))" }
+    if let lost { state += ", no connection for \(span(max(context.seconds - lost, 0)))" }
     try view.show(last: lines + [state]) { size in
       func fit(_ text: String) -> String { view.glyphs.text(text, in: max(size.columns - 1, 1)) }
       let room = max(size.rows - 2, 0)
@@ -83,7 +99,7 @@ struct ListWatch<Item: Sendable & Equatable> {
       if shown.count < lines.count, !shown.isEmpty { shown[shown.count - 1] = "and \(lines.count - room + 1) more" }
       return
         (shown.map(fit) + [
-          console.styled(fit(state), obstacle == nil ? .dim : .bad), console.styled(fit("Control-C ends"), .dim),
+          console.styled(fit(state), lost == nil ? .dim : .bad), console.styled(fit("Control-C ends"), .dim),
         ]).suffix(size.rows)
     }
   }
