@@ -342,7 +342,8 @@ private struct Controller {
     let ended = "\(booking.id.prefix(8)) of car, \(booking.interval.from) to \(booking.interval.to), is ended"
     #expect(try await findings(booking.id).contains(ended))
     _ = try await bench.service.revoke(.device(phone.thumbprint))
-    let revoked = "the device \(phone.thumbprint.grouped) is revoked: whoever uses it needs a new key (stepfleet(8), revoke)"
+    let revoked =
+      "the device \(phone.thumbprint.grouped) is revoked: whoever uses it needs a new key (stepfleet(8), revoke)"
     #expect(try await findings("ada").contains(revoked))
   }
 }

@@ -58,8 +58,10 @@ struct BookedAccess {
   ///
   /// - Parameter done: what the server did: `it is booked`.
   static func isMissing(_ done: String, _ error: any Failure) -> CommandFailure {
+    // "Refused" would say that nothing was booked.
     CommandFailure(
-      error.exitStatus, "\(done), but its access is not here yet: \(error.description)",
+      error.exitStatus == .refused ? .unavailable : error.exitStatus,
+      "\(done), but its access is not here yet: \(error.description)",
       hint: error.hint ?? "`stepctl open` fetches it")
   }
 }
