@@ -68,8 +68,9 @@ final class Changes: Sendable {
     /// How many of each account wait.
     var counts: [String: Int] = [:]
     var changed: Set<Subject> = []
-    /// Whoever waits for vehicles is to look; or every waiter.
+    /// Every request that waits for vehicles is to look.
     var areVehiclesChanged = false
+    /// Every request is to look.
     var isAllChanged = false
     /// How many waiters were told of a change so far.
     var told = 0

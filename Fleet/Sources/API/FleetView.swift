@@ -16,7 +16,7 @@ final class FleetView: Sendable {
   private let riders: [String: String]
   /// When it was read, Unix time.
   private let now: Int64
-  /// The next moment at which a booking begins or ends, Unix time; nil if there is none.
+  /// The next moment at which a booking begins or ends, or a vehicle is not in use any more, Unix time; nil for none.
   let next: Int64?
   /// The first page of each list.
   private let pages = Mutex<[ListKey: TaggedPage]>([:])

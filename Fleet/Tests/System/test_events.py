@@ -60,6 +60,7 @@ def test_an_opening_is_shown_with_its_booking_and_its_rider(fleet, phone, tmp_pa
         # Commands by hand read what the server has kept.
         log = car.stepctl("operator", "log", fleet.folder / "operator", "car", "--verify", "--json")
         assert log.status == 0 and log.objects[-1]["events"] >= 3 and log.objects[-1]["findings"] == 0, log
+        assert '\nstepfleet_bookings{state="active"} 1\n' in fleet.metrics()
         # What a check finds: nothing, or a row that was taken away.
         assert fleet.types("check").returncode == 0
         fleet.sql("CREATE TABLE kept AS SELECT * FROM event WHERE kind = 'ended'")
@@ -86,6 +87,8 @@ def test_an_opening_is_shown_with_its_booking_and_its_rider(fleet, phone, tmp_pa
         wait_until(lambda: "notice" not in fleet.types("status").stdout, "the vehicle says that it obeys its notice")
         assert shown[1].startswith("car  ") and "left open, right -" in shown[1], shown
         assert re.search(r"  yes, heard \d+ s ago$", shown[1]), shown
+        figures = fleet.metrics()
+        assert "\nstepfleet_silent_vehicles 0\n" in figures and '\nstepfleet_bookings{state="active"} 0\n' in figures, figures
         (told,) = json.loads(fleet.types("status", "--json").stdout)["vehicles"]
         assert told["online"] is True and told["certificate_ends"] > at(24), told
         assert told["last_event"].keys() == {"kind", "step", "position", "time"}, told
