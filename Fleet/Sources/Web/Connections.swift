@@ -135,8 +135,8 @@ final class ConnectionWatch: ChannelDuplexHandler {
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    // A client that sends no more may still read: it has until the next look, ten seconds. Else a request that waits for
-    // a change would keep a connection whose client has gone.
+    // A client that sends no more may still read: it has until the next look, ten seconds. Without that, a request that
+    // waits for a change would keep a connection whose client has gone.
     if case ChannelEvent.inputClosed? = event as? ChannelEvent {
       isInputClosed = true
       nextLook?.cancel()

@@ -189,7 +189,10 @@ import Testing
       async let next = waiting(bench, "/v1/vehicles", hidden.headers[.eTag], by: "bob phone")
       try await bench.untilWaiting(1)
       bench.wait(1)
+      let begun = ContinuousClock.now
       #expect(try await next.json["vehicles"]?.array?.first?["place"] != nil)
+      // At that moment, and not when the request has waited long enough.
+      #expect(ContinuousClock.now - begun < .seconds(10))
     }
   }
 
